@@ -2,9 +2,11 @@
 
 Run it:    torchrun --nproc-per-node 4 examples/ddp.py
 Compare:   torchrun --nproc-per-node 4 examples/ddp.py --backend gloo
+On GPUs:   torchrun --nproc-per-node 4 examples/ddp.py --device cuda     (ranks may share one)
 """
 
 import argparse
+import os
 
 import torch
 import torch.distributed as dist
@@ -26,24 +28,30 @@ def main():
     """Train, and print the loss on rank 0."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--backend", default="unisono")
+    arguments.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     arguments.add_argument("--epochs", type=int, default=20)
     options = arguments.parse_args()
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    device = torch.device("cpu")
+    if options.device == "cuda":
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+        torch.cuda.set_device(device)
     dist.init_process_group(options.backend)
 
     data = TensorDataset(*spirals(2000))
     sampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=25, sampler=sampler)
     model = nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
-    model = DistributedDataParallel(model)
+    model = DistributedDataParallel(model.to(device))
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
 
     for epoch in range(options.epochs):
         sampler.set_epoch(epoch)
-        total = torch.zeros(1)
+        total = torch.zeros(1, device=device)
         for inputs, labels in loader:
+            inputs, labels = inputs.to(device), labels.to(device)
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(inputs), labels)
             loss.backward()

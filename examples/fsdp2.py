@@ -2,9 +2,11 @@
 
 Run it:    torchrun --nproc-per-node 4 examples/fsdp2.py
 Compare:   torchrun --nproc-per-node 4 examples/fsdp2.py --backend gloo
+On GPUs:   torchrun --nproc-per-node 4 examples/fsdp2.py --device cuda     (ranks may share one)
 """
 
 import argparse
+import os
 
 import torch
 import torch.distributed as dist
@@ -30,7 +32,7 @@ class Predictor(nn.Module):
     def forward(self, words):
         """Return the logits of the next word at every position."""
         hidden = self.words(words) + self.positions.weight
-        future = nn.Transformer.generate_square_subsequent_mask(LENGTH)
+        future = nn.Transformer.generate_square_subsequent_mask(LENGTH, device=words.device)
         for layer in self.layers:
             hidden = layer(hidden, src_mask=future)
         return self.out(hidden.flatten(0, 1))
@@ -46,16 +48,21 @@ def main():
     """Train, and print the loss on rank 0."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--backend", default="unisono")
+    arguments.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     arguments.add_argument("--steps", type=int, default=60)
     options = arguments.parse_args()
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    device = torch.device("cpu")
+    if options.device == "cuda":
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+        torch.cuda.set_device(device)
     dist.init_process_group(options.backend)
     rank, size = dist.get_rank(), dist.get_world_size()
 
-    mesh = init_device_mesh("cpu", (size,))
-    model = Predictor()
+    mesh = init_device_mesh(device.type, (size,))
+    model = Predictor().to(device)
     for layer in model.layers:
         fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
@@ -63,7 +70,7 @@ def main():
 
     source = torch.Generator().manual_seed(rank)
     for step in range(options.steps):
-        batch = sequences(16, source)
+        batch = sequences(16, source).to(device)
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(batch[:, :-1]), batch[:, 1:].flatten())
         loss.backward()

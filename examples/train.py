@@ -5,6 +5,7 @@
     unisono run -n 4 examples/train.py --strategy tp --tp 2 --collectives
     torchrun --nproc-per-node 4 examples/train.py --strategy hybrid
     unisono run -n 4 examples/train.py --algorithm my_algo.py:my_ring
+    unisono run -n 8 examples/train.py --device cuda --strategy zero3
     python examples/train.py
 
 language/strategies.py implements each strategy in a few lines; language/model.py is the model; language/text.txt is
@@ -58,7 +59,8 @@ def train(
     share, shares = group.rank // options.tp, group.size // options.tp
     losses, began = [], time.perf_counter()
     for step in range(1, options.steps + 1):
-        ids, targets = (rows.chunk(shares)[share] for rows in text.batch(step, options.batch, shape.longest))
+        batch = text.batch(step, options.batch, shape.longest)
+        ids, targets = (rows.chunk(shares)[share].to(options.device) for rows in batch)
         with record() as log:
             model.zero_grad()
             loss = model(ids, targets)
@@ -100,6 +102,10 @@ def parse_options(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--batch", type=int, default=24, metavar="ROWS", help="rows of a step, on all ranks together (default 24)"
     )
+    parser.add_argument(
+        "--device", choices=["cpu", "cuda"], default="cpu",
+        help="of the model (default cpu); with more ranks than GPUs, ranks share them",
+    )  # fmt: skip
     parser.add_argument("--optimizer", choices=OPTIMIZERS, default="adamw")
     parser.add_argument("--seed", type=int, default=0)
     codecs = "fp16, bf16, fp8_e4m3, fp8_e5m2, int8, topk:0.01 or none"
@@ -145,8 +151,21 @@ def parse_options(words: list[str] | None = None) -> argparse.Namespace:
     return options
 
 
+def device_of(name: str, group: Group) -> torch.device:
+    """Return the device of this rank; the ranks of a host take turns with its GPUs."""
+    if name == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise UsageError("--device cuda: torch finds no GPU")
+    mine = next((ranks for ranks in group.hosts or () if group.rank in ranks), range(group.size))
+    device = torch.device("cuda", mine.index(group.rank) % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device
+
+
 def fill_in(options: argparse.Namespace, group: Group) -> None:
     """Fill in the defaults that depend on the number of ranks."""
+    options.device = device_of(options.device, group)
     divisors = [nodes for nodes in range(2, group.size + 1) if group.size % nodes == 0]
     hosts = group.hosts or ()
     equal = len(hosts) > 1 and len({len(ranks) for ranks in hosts}) == 1

@@ -33,7 +33,7 @@ def test_a_long_signature_is_wrapped():
     lines = text.splitlines()
     assert lines[0] == "Communicator.all_reduce("
     assert lines[1].startswith("    array: Any, *, op: str = 'sum',")
-    assert lines[-1] == ") -> Work | None"
+    assert lines[-1] == ") -> Work | GpuWork | None"
     assert max(map(len, lines)) <= api_pages.WIDTH
 
 

@@ -76,6 +76,7 @@ class PyEndpoint : public FastPath {
     // The threads need the interpreter's lock to release Python objects, so it must not be held while waiting for them.
     ~PyEndpoint() override { close(); }
 
+    double default_timeout_s() const override { return timeout_s; }
     nb::object repeat(nb::handle self, const OutsideCall& call, double timeout_s, bool async_op) override {
         check_process();
         RepeatedCall<Plan> found = known_.find(call, endpoint_.settings.rank);
@@ -208,12 +209,6 @@ class PyEndpoint : public FastPath {
         endpoint_.event_logs.stop(log);
     }
 
-    static OutsideCall outside_call(std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op,
-                                    std::uint64_t root, nb::handle algorithm, nb::handle codec) {
-        return {collective, output.is_none() ? nb::handle() : output, input.is_none() ? nb::handle() : input, op, root,
-                algorithm, codec};
-    }
-
     double timeout_s = 0;  // set by Python
     nb::object work_type;  // the Python class of the handles of asynchronous calls
 
@@ -309,13 +304,13 @@ void bind_endpoint(nb::module_& module) {
              nb::arg("courier").none(), nb::arg("number"), nb::arg("far"), nb::arg("courier_ranks"),
              nb::arg("first_ranks"))
         .def("fast_call", [](nb::object self, std::uint64_t collective, int arrays, nb::object default_op,
-                             nb::object method) {
-            return make_fast_call(self, nb::cast<PyEndpoint&>(self), collective, arrays, default_op, method);
-        }, nb::arg("collective"), nb::arg("arrays"), nb::arg("default_op").none(), nb::arg("method"))
+                             nb::object method, nb::object gpu) {
+            return make_fast_call(self, nb::cast<PyEndpoint&>(self), collective, arrays, default_op, method, gpu);
+        }, nb::arg("collective"), nb::arg("arrays"), nb::arg("default_op").none(), nb::arg("method"), nb::arg("gpu"))
         .def("repeat", [](nb::handle self, std::uint64_t collective, nb::handle output, nb::handle input, nb::handle op,
                           std::uint64_t root, nb::handle algorithm, nb::handle codec, double timeout_s, bool async_op) {
             const nb::object result = nb::cast<PyEndpoint&>(self).repeat(
-                self, PyEndpoint::outside_call(collective, output, input, op, root, algorithm, codec), timeout_s, async_op);
+                self, outside_call(collective, output, input, op, root, algorithm, codec), timeout_s, async_op);
             return !result.is_valid() ? nb::borrow(Py_False) : result.is_none() ? nb::borrow(Py_True) : result;
         }, nb::arg("collective"), nb::arg("output").none(), nb::arg("source").none(), nb::arg("op").none(),
              nb::arg("root"), nb::arg("algorithm").none(), nb::arg("codec").none(), nb::arg("timeout_s"),

@@ -6,6 +6,7 @@
 // to the Python method.
 #include "fast_path.hpp"
 
+#include "gpu_fast_path.hpp"
 #include <structmember.h>
 
 #include <cstddef>
@@ -25,6 +26,8 @@ struct FastCall {
     FastPath* fast_path;   // the same object
     PyObject* method;      // the full path
     PyObject* default_op;  // None where the collective does not reduce
+    PyObject* gpu;         // kept alive
+    GpuTable* gpu_table;   // the same object
     std::uint64_t collective;
     Py_ssize_t arrays;  // 0, 1 or 2
 };
@@ -72,7 +75,9 @@ PyObject* try_fast_path(FastCall* self, PyObject* const* args, std::size_t nargs
     const OutsideCall call{self->collective, self->arrays > 0 ? args[0] : nullptr, self->arrays > 1 ? args[1] : nullptr,
                            op, static_cast<std::uint64_t>(root_rank), algorithm, codec};
     try {
-        return self->fast_path->repeat(self->endpoint, call, endpoint_timeout, async_op).release().ptr();
+        nb::object made = self->fast_path->repeat(self->endpoint, call, endpoint_timeout, async_op);
+        if (!made.is_valid() && !async_op) made = self->gpu_table->repeat(call, self->fast_path->default_timeout_s());
+        return made.release().ptr();
     } catch (nb::python_error& error) {
         error.restore();
         return nullptr;
@@ -93,6 +98,7 @@ void free_fast_call(PyObject* object) {
     Py_XDECREF(self->endpoint);
     Py_XDECREF(self->method);
     Py_XDECREF(self->default_op);
+    Py_XDECREF(self->gpu);
     PyObject_GC_Del(object);
     Py_DECREF(type);
 }
@@ -157,7 +163,7 @@ PyTypeObject* fast_call_type() {
 }  // namespace
 
 nb::object make_fast_call(nb::object endpoint, FastPath& fast_path, std::uint64_t collective, int arrays,
-                          nb::object default_op, nb::object method) {
+                          nb::object default_op, nb::object method, nb::object gpu) {
     FastCall* const made = PyObject_GC_New(FastCall, fast_call_type());
     if (made == nullptr) throw nb::python_error();
     made->vectorcall = call;
@@ -165,6 +171,8 @@ nb::object make_fast_call(nb::object endpoint, FastPath& fast_path, std::uint64_
     made->fast_path = &fast_path;
     made->method = method.release().ptr();
     made->default_op = default_op.release().ptr();
+    made->gpu_table = &nb::cast<GpuTable&>(gpu);
+    made->gpu = gpu.release().ptr();
     made->collective = collective;
     made->arrays = arrays;
     PyObject_GC_Track(reinterpret_cast<PyObject*>(made));

@@ -23,11 +23,12 @@ class FastPath {
     // or, with `async_op`, starts it and returns its Work. A negative timeout is that of the endpoint. Throws
     // python_error.
     virtual nanobind::object repeat(nanobind::handle self, const OutsideCall& call, double timeout_s, bool async_op) = 0;
+    virtual double default_timeout_s() const = 0;
 };
 
 // Returns a callable that makes the calls of one collective: on the fast path where it can, else by `method`, the
-// Python method of the same name, with the same arguments.
+// Python method of the same name, with the same arguments. `gpu` is a GpuTable (gpu_fast_path.hpp).
 nanobind::object make_fast_call(nanobind::object endpoint, FastPath& fast_path, std::uint64_t collective, int arrays,
-                                nanobind::object default_op, nanobind::object method);
+                                nanobind::object default_op, nanobind::object method, nanobind::object gpu);
 
 }  // namespace unisono::bindings

@@ -26,7 +26,7 @@ namespace {
 cuda::Stream stream_of(std::uint64_t handle) { return reinterpret_cast<cuda::Stream>(handle); }
 std::string text_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
-class PyGpuEndpoint {
+class PyGpuEndpoint : public GpuRunner {
   public:
     PyGpuEndpoint(std::shared_ptr<gpu::Driver> driver, nb::object endpoint, const gpu::GpuEndpoint::Options& options)
         : endpoint_object_(std::move(endpoint)), parts_(parts_of(endpoint_object_)) {
@@ -35,7 +35,7 @@ class PyGpuEndpoint {
             core_ = std::make_unique<gpu::GpuEndpoint>(std::move(driver), parts_.endpoint, parts_.queue, options);
         });
     }
-    ~PyGpuEndpoint() { close(); }
+    ~PyGpuEndpoint() override { close(); }
     PyGpuEndpoint(const PyGpuEndpoint&) = delete;
     PyGpuEndpoint& operator=(const PyGpuEndpoint&) = delete;
 
@@ -63,7 +63,8 @@ class PyGpuEndpoint {
         return plan;
     }
     // Keeps the interpreter's lock if the call can be enqueued without waiting.
-    void run(gpu::GpuPlan& plan, std::uint64_t input, std::uint64_t output, std::uint64_t stream, double timeout_s) {
+    void run(gpu::GpuPlan& plan, std::uint64_t input, std::uint64_t output, std::uint64_t stream,
+             double timeout_s) override {
         gpu::GpuEndpoint& used = core();
         const gpu::GpuEndpoint::Call call{input, output, stream_of(stream), nanoseconds(timeout_s)};
         try {
@@ -82,7 +83,13 @@ class PyGpuEndpoint {
         with_memory_errors([&] { used.transfer(made, stream_of(stream), nanoseconds(timeout_s)); });
     }
     bool is_loaded(const std::string& key) { return core().is_loaded(key); }
-    std::uint64_t staged_buffers() { return core().staged_buffers(); }
+    std::uint64_t staged_buffers() override { return core().staged_buffers(); }
+    bool synchronize(double timeout_s) {
+        gpu::GpuEndpoint& used = core();
+        bool over = false;
+        guarded([&] { over = used.synchronize(nanoseconds(timeout_s)); });
+        return over;
+    }
     std::uint64_t registered() {
         gpu::GpuEndpoint& used = core();
         std::uint64_t count = 0;
@@ -200,6 +207,38 @@ class PyGpuEvent {
     std::unique_ptr<gpu::GpuEventHandle> event_;
 };
 
+// A stream for asynchronous calls. Its priority is not that of the engine's private stream, with which it must not
+// share a hardware queue.
+class PyGpuStream {
+  public:
+    explicit PyGpuStream(nb::object owner)
+        : owner_(std::move(owner)), endpoint_(nb::cast<PyGpuEndpoint&>(owner_)), device_(endpoint_.core().device()) {
+        const gpu::CurrentContext current = device_->enter();
+        device_->driver().check(device_->functions().stream_create_with_priority(&stream_, cuda::stream_non_blocking, 0),
+                                "cuStreamCreate");
+    }
+    ~PyGpuStream() {
+        if (!endpoint_.abandoned()) device_->functions().stream_destroy(stream_);
+    }
+    PyGpuStream(const PyGpuStream&) = delete;
+    PyGpuStream& operator=(const PyGpuStream&) = delete;
+    std::uint64_t handle() const { return reinterpret_cast<std::uint64_t>(stream_); }
+
+  private:
+    const nb::object owner_;
+    PyGpuEndpoint& endpoint_;
+    std::shared_ptr<gpu::DeviceContext> device_;
+    cuda::Stream stream_ = nullptr;
+};
+
+// Returns the device on which an address lies; -1 if it is on none.
+int device_of(const gpu::Driver& driver, std::uint64_t address) {
+    int ordinal = -1;
+    const cuda::Result result =
+        driver.functions().pointer_get_attribute(&ordinal, cuda::PointerAttribute::device, address);
+    return result == cuda::Result::success ? ordinal : -1;
+}
+
 nb::list devices_of(const gpu::Driver& driver) {
     nb::list list;
     for (const gpu::DeviceInfo& info : driver.devices()) {
@@ -222,13 +261,16 @@ nb::list devices_of(const gpu::Driver& driver) {
 
 }  // namespace
 
+GpuRunner& gpu_runner(nb::handle endpoint) { return nb::cast<PyGpuEndpoint&>(endpoint); }
+
 void bind_gpu(nb::module_& module) {
     nb::exception<gpu::Unavailable>(module, "GpuUnavailable");
     nb::exception<gpu::DriverError>(module, "GpuError");
     nb::class_<gpu::Driver>(module, "GpuDriver", "The CUDA driver.")
         .def(nb::init<const std::string&>(), nb::arg("path"))
         .def_prop_ro("version", &gpu::Driver::version)
-        .def("devices", &devices_of);
+        .def("devices", &devices_of)
+        .def("device_of", &device_of, nb::arg("address"));
     nb::class_<gpu::GpuPlan>(module, "GpuPlan", "A call on GPUs, prepared once.")
         .def_prop_ro("text", [](const gpu::GpuPlan& self) { return self.description.text; })
         .def_ro("number", &gpu::GpuPlan::number);
@@ -284,10 +326,15 @@ void bind_gpu(nb::module_& module) {
         .def("record", [](nb::object self, std::uint64_t stream) {
             return std::make_unique<PyGpuEvent>(std::move(self), stream);
         }, nb::arg("stream"))
+        .def("synchronize", &PyGpuEndpoint::synchronize, nb::arg("timeout_s"))
         .def("staged_buffers", &PyGpuEndpoint::staged_buffers)
         .def("registered", &PyGpuEndpoint::registered)
         .def("close", &PyGpuEndpoint::close)
         .def("abandon", &PyGpuEndpoint::abandon);
+    nb::class_<PyGpuStream>(module, "GpuStream", "A stream of the communicator, for asynchronous calls.")
+        .def(nb::init<nb::object>(), nb::arg("endpoint"))
+        .def_prop_ro("handle", &PyGpuStream::handle);
+    bind_gpu_fast_path(module);
     module.def("gpu_board_bytes", &gpu::RegistrationBoard::bytes, nb::arg("size"),
                "Return the bytes of shared memory of the registration board.");
 }

@@ -3,7 +3,12 @@
 
 #include <nanobind/nanobind.h>
 
+#include "gpu_fast_path.hpp"
+
 namespace unisono::bindings {
+
+// The part of a GpuEndpoint that the fast path uses.
+GpuRunner& gpu_runner(nanobind::handle endpoint);
 
 void bind_gpu(nanobind::module_& module);
 

@@ -24,6 +24,14 @@ struct OutsideCall {
     nanobind::handle algorithm, codec;
 };
 
+// Python passes None for an array that the collective does not have.
+inline OutsideCall outside_call(std::uint64_t collective, nanobind::handle output, nanobind::handle input,
+                                nanobind::handle op, std::uint64_t root, nanobind::handle algorithm,
+                                nanobind::handle codec) {
+    const auto given = [](nanobind::handle array) { return array.is_none() ? nanobind::handle() : array; };
+    return {collective, given(output), given(input), op, root, algorithm, codec};
+}
+
 // Names are compared by identity; an equal name elsewhere in memory only costs time.
 struct CallKey {
     std::uint64_t collective, input_bytes, output_bytes, root;

@@ -23,14 +23,14 @@ Made = tuple[nn.Module, Any]
 
 def ddp(shape: Shape, group: Group, options: Namespace) -> Made:
     """Data parallel: every rank holds the whole model and reads some of the rows; gradients are averaged."""
-    model = DataParallel(GPT(shape), group, **codec_options(options))
+    model = DataParallel(GPT(shape).to(options.device), group, **codec_options(options))
     return model, options.optimizer(model.parameters())
 
 
 def tp(shape: Shape, group: Group, options: Namespace) -> Made:
     """Tensor parallel: ``--tp`` ranks share every matrix and read the same rows. More ranks: data × tensor."""
     ranks = mesh(group, dp=-1, tp=options.tp)
-    model = split_model(shape, ranks.tp)
+    model = split_model(shape, ranks.tp).to(options.device)
     if ranks.dp.size > 1:
         model = DataParallel(model, ranks.dp, **codec_options(options))
     return model, options.optimizer(model.parameters())
@@ -39,16 +39,15 @@ def tp(shape: Shape, group: Group, options: Namespace) -> Made:
 def zero(shape: Shape, group: Group, options: Namespace, stage: int) -> Made:
     """ZeRO: data parallel, but each rank keeps a shard of the optimiser (1), gradients (2) and parameters (3)."""
     ranks = mesh(group, dp=-1, tp=options.tp)
-    model = Zero(
-        split_model(shape, ranks.tp), ranks.dp, optimizer=options.optimizer, stage=stage, **codec_options(options)
-    )
+    model = split_model(shape, ranks.tp).to(options.device)
+    model = Zero(model, ranks.dp, optimizer=options.optimizer, stage=stage, **codec_options(options))
     return model, model.optimizer
 
 
 def hybrid(shape: Shape, group: Group, options: Namespace) -> Made:
     """Hybrid: stage 3 of ZeRO within each of ``--nodes`` groups of ranks; between them, shards are averaged."""
     ranks = mesh(group, nodes=options.nodes, dp=-1, tp=options.tp)
-    model = split_model(shape, ranks.tp)
+    model = split_model(shape, ranks.tp).to(options.device)
     model = Zero(
         model, ranks.dp, replicate=ranks.nodes, optimizer=options.optimizer, stage=3, **codec_options(options)
     )
@@ -57,7 +56,8 @@ def hybrid(shape: Shape, group: Group, options: Namespace) -> Made:
 
 def moe(shape: Shape, group: Group, options: Namespace) -> Made:
     """Mixture of experts: each rank holds some experts, to which all ranks send rows. The rest is data parallel."""
-    model = DataParallel(MixtureGPT(shape, group), group, local=is_expert, **codec_options(options))
+    model = MixtureGPT(shape, group).to(options.device)
+    model = DataParallel(model, group, local=is_expert, **codec_options(options))
     return model, options.optimizer(model.parameters())
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from unisono.algorithms.user_files import resolve as find
     from unisono.bootstrap.environment import RankIdentity
     from unisono.bootstrap.tls import Tls
-    from unisono.comm import Communicator, Work, connect
+    from unisono.comm import Communicator, GpuWork, Work, connect
     from unisono.comm.explain_call import explain_call as explain
     from unisono.drawing import draw
     from unisono.launch.spawn import spawn
@@ -66,11 +66,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "GoalError", "GradientError",
-    "HazardError", "InternalError", "MismatchError", "PeerLost", "Plan", "Prediction", "Proof", "RankIdentity",
-    "Schedule", "ScheduleError", "Tls", "UnisonoError", "UnmatchedError", "UsageError", "Work", "algorithm",
-    "backwards", "codecs", "collectives", "combine", "connect", "copy", "draw", "errors", "explain", "find",
-    "mapped", "one", "one_per_rank", "plan", "play", "prove", "read_run", "recv", "recv_reduce", "send",
+    "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "GoalError", "GpuWork",
+    "GradientError", "HazardError", "InternalError", "MismatchError", "PeerLost", "Plan", "Prediction", "Proof",
+    "RankIdentity", "Schedule", "ScheduleError", "Tls", "UnisonoError", "UnmatchedError", "UsageError", "Work",
+    "algorithm", "backwards", "codecs", "collectives", "combine", "connect", "copy", "draw", "errors", "explain",
+    "find", "mapped", "one", "one_per_rank", "plan", "play", "prove", "read_run", "recv", "recv_reduce", "send",
     "simulate", "spawn", "tracing",
 ]  # fmt: skip
 
@@ -78,8 +78,8 @@ __all__ = [
 _WITH_TORCH = ("Options", "parallel", "torch_backend")
 # Names that need numpy, torch or the engine are imported on first use, so that `import unisono` takes milliseconds.
 _LAZY = {
-    "Communicator": "unisono.comm", "Options": "unisono.torch_backend", "Proof": "unisono.verifier",
-    "RankIdentity": "unisono.bootstrap.environment", "Tls": "unisono.bootstrap.tls",
+    "Communicator": "unisono.comm", "GpuWork": "unisono.comm", "Options": "unisono.torch_backend",
+    "Proof": "unisono.verifier", "RankIdentity": "unisono.bootstrap.environment", "Tls": "unisono.bootstrap.tls",
     "Work": "unisono.comm", "connect": "unisono.comm",
     "draw": "unisono.drawing", "explain": "unisono.comm.explain_call:explain_call",
     "find": "unisono.algorithms.user_files:resolve", "Plan": "unisono.planner", "plan": "unisono.planner.plan:plan",

@@ -119,7 +119,7 @@ class Endpoint:
         courier_ranks: list[int], first_ranks: list[int],
     ) -> None: ...  # fmt: skip
     def fast_call(
-        self, collective: int, arrays: int, default_op: str | None, method: Callable[..., Any]
+        self, collective: int, arrays: int, default_op: str | None, method: Callable[..., Any], gpu: GpuTable
     ) -> Callable[..., Any]: ...
     def repeat(
         self, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any, codec: Any,
@@ -177,6 +177,7 @@ class GpuDriver:
     @property
     def version(self) -> int: ...  # 13000 is 13.0
     def devices(self) -> list[GpuDevice]: ...
+    def device_of(self, address: int) -> int: ...  # the ordinal of the device; -1: the address is on none
 
 class GpuPlan:
     @property
@@ -188,6 +189,23 @@ class GpuEvent:
     def wait(self, stream: int) -> None: ...  # makes a stream wait, not the host
     def done(self) -> bool: ...
     def synchronize(self, timeout_s: float) -> bool: ...  # False: the event is not over; raises a fault
+
+class GpuStream:  # of the communicator, for asynchronous calls
+    def __init__(self, endpoint: GpuEndpoint) -> None: ...
+    @property
+    def handle(self) -> int: ...
+
+class GpuTable:  # the plans of calls on CUDA tensors that the fast path can repeat
+    def connect(
+        self, endpoint: GpuEndpoint, device: int, rank: int, current_stream: Callable[[int], int],
+        report_staging: Callable[[], None],
+    ) -> None: ...  # fmt: skip
+    def remember(
+        self, plan: GpuPlan, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any, codec: Any,
+        part_is_input: bool,
+    ) -> None: ...  # fmt: skip
+    def forget(self, plan: GpuPlan) -> None: ...
+    def clear(self) -> None: ...
 
 def gpu_board_bytes(size: int) -> int: ...  # of shared memory, to reserve at `board_offset`
 
@@ -210,6 +228,7 @@ class GpuEndpoint:
         timeout_s: float,
     ) -> None: ...  # fmt: skip
     def record(self, stream: int) -> GpuEvent: ...
+    def synchronize(self, timeout_s: float) -> bool: ...  # waits for all calls; False: not over; raises a fault
     def staged_buffers(self) -> int: ...
     def registered(self) -> int: ...
     def close(self) -> None: ...

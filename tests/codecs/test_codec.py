@@ -111,7 +111,7 @@ def test_torch_tensors_are_accepted_like_numpy_arrays():
         (np.zeros(4), "has dtype float64; codecs support float32"),
         (np.zeros(4, ">f4"), "has dtype >f4; codecs support float32"),
         (np.zeros((4, 4), np.float32)[:, 1], "is not contiguous"),
-        ([1.0], "is a list; expected a numpy array or a torch CPU tensor"),
+        ([1.0], "is a list; expected a numpy array, a torch tensor or a CUDA array"),
         (torch.zeros(4, dtype=torch.bfloat16), "has dtype torch.bfloat16; codecs support float32"),
         (torch.zeros(4, device="meta"), "is on meta; expected a tensor on the CPU"),
     ],

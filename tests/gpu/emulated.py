@@ -2,121 +2,124 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 from emulator import KERNEL, EmulatedCall, Emulator
 
-from arrays import bits
+from arrays import bits, dtype_of
 from unisono import collectives, play
-from unisono.codecs import Codec
+from unisono.codecs import Codec, decode, encode
 from unisono.collectives import OWN
 from unisono.compiler import Lengths
-from unisono.gpu.plans import device_plan
-from unisono.schedule import partition
+from unisono.gpu.lowering import lower_for_device
+from unisono.gpu.plans import plan_of
+from unisono.schedule import Schedule, partition
 from unisono.verifier import ProvedSchedule, proved
 from unisono.verifier.rounding import proved_with_codec
 
 SCRATCH = 1 << 20
 
 
-def blocks_of(schedule, total: int) -> tuple[int, ...]:
+def blocks_of(schedule: Schedule, total: int) -> tuple[int, ...]:
     """Return the lengths of the blocks of a vector of this length, as the player cuts it."""
     blocked = collectives.find(schedule.collective).blocked
-    return tuple(len(range(*piece.indices(total))) for piece in partition(total, schedule.size if blocked else 1))
+    return tuple(piece.stop - piece.start for piece in partition(total, schedule.size if blocked else 1))
 
 
-def inputs_of(schedule, lengths: Lengths, make) -> list[np.ndarray | None]:
+def inputs_of(schedule: Schedule, lengths: Lengths, make: Callable[[int], np.ndarray]) -> list[np.ndarray | None]:
     """Return the array that each rank passes; ``make(length)`` gives the numbers."""
     collective = collectives.find(schedule.collective)
-    found = []
-    for rank in range(schedule.size):
-        held = collective.held_before(rank, schedule.size, schedule.size, schedule.root or 0)
-        own = collective.blocked and len(held) == 1 and schedule.size > 1
-        found.append(make(lengths.input[rank] if own else sum(lengths.input)) if held else None)
-    return found
+    return [
+        None if length is None else make(length)
+        for length in _array_lengths(schedule, lengths.input, collective.held_before, collective.blocked)
+    ]
 
 
-def result_lengths(schedule, lengths: Lengths) -> list[int | None]:
-    """Return the length of the result of each rank."""
+def result_lengths(schedule: Schedule, lengths: Lengths) -> list[int | None]:
+    """Return the length of the result of each rank, None where it has none."""
     collective = collectives.find(schedule.collective)
+    return _array_lengths(schedule, lengths.output, collective.held_after, collective.blocked)
+
+
+def _array_lengths(schedule: Schedule, blocks: tuple[int, ...], held: Callable, blocked: bool) -> list[int | None]:
     found: list[int | None] = []
     for rank in range(schedule.size):
-        held = collective.held_after(rank, schedule.size, schedule.size, schedule.root or 0)
-        own = collective.blocked and len(held) == 1 and schedule.size > 1
-        found.append((lengths.output[rank] if own else sum(lengths.output)) if held else None)
+        slots = held(rank, schedule.size, schedule.size, schedule.root or 0)
+        own = blocked and len(slots) == 1
+        found.append((blocks[rank] if own else sum(blocks)) if slots else None)
     return found
 
 
 def emulated_call(
-    made: ProvedSchedule, lengths: Lengths, inputs, *, op: str | None = None, codec: Codec | None = None,
-    in_place: bool = False, blocks: int = 2, scratch: int = SCRATCH, of_rank=lambda rank, lengths: lengths,
+    made: ProvedSchedule, lengths: Lengths, inputs: list[np.ndarray | None], *, op: str | None = None,
+    codec: Codec | None = None, in_place: bool = False, blocks: int = 2, scratch: int = SCRATCH, puts: bool = True,
+    of_rank: Callable[[int], Lengths] | None = None,
 ) -> EmulatedCall:  # fmt: skip
-    """Return a call of all ranks. ``of_rank`` gives the lengths that a rank knows."""
+    """Return a call of all ranks; ``of_rank`` gives the lengths that a rank knows, by default all."""
     schedule = made.schedule
     collective = collectives.find(schedule.collective)
     dtype = next((array.dtype for array in inputs if array is not None), np.dtype(np.float32))
-    plans = [
-        device_plan(
-            made, rank, schedule.size, collective, of_rank(rank, lengths), dtype.itemsize, op, codec, schedule.root,
-            blocks, scratch_bytes=scratch,
-        )
-        for rank in range(schedule.size)
-    ]  # fmt: skip
+    lowered = lower_for_device(made, op == "avg", puts)
+    plans = []
+    for rank in range(schedule.size):
+        known = lengths if of_rank is None else of_rank(rank)
+        plan = plan_of(lowered, rank, known, dtype.itemsize, codec, blocks, scratch)
+        plans.append(replace(plan, blocks=blocks))  # tiles have few bytes here, so that there are many of them
     offsets = None
     if in_place and OWN in (collective.before.root, collective.before.others):
         offsets = [sum(lengths.input[:rank]) for rank in range(schedule.size)]
-    # Thread blocks get tiles of few bytes here, so that there are many of them.
-    plans = [_with_blocks(plan, blocks) for plan in plans]
     return EmulatedCall(
         plans, inputs, result_lengths(schedule, lengths), dtype, "sum" if op == "avg" else op, codec,
         collective.single_array, offsets,
     )  # fmt: skip
 
 
-def _with_blocks(plan, blocks: int):
-    from dataclasses import replace
-
-    return replace(plan, blocks=blocks)
-
-
-def check_against_player(
-    schedule, total: int, *, op: str | None = None, codec: Codec | None = None, in_place: bool = False,
-    blocks: int = 2, scratch: int = SCRATCH, mode: str = KERNEL, seed: int = 0, tile: int = 16, calls: int = 2,
-    dtype: str = "float32",
-) -> None:  # fmt: skip
-    """Run calls back to back, and assert that every rank has the player's bits."""
+def calls_and_results(
+    schedule: Schedule, total: int, *, op: str | None = None, codec: Codec | None = None, seed: int = 0,
+    calls: int = 2, dtype: str = "float32", **options,
+) -> tuple[list[EmulatedCall], list[list[np.ndarray | None]]]:  # fmt: skip
+    """Return calls on random numbers, and the player's results; the options are those of ``emulated_call``."""
+    if op is None and collectives.find(schedule.collective).reduces:
+        op = "sum"
     made = proved(schedule)
-    rounding = None
     if codec is not None:
         made = proved_with_codec(made, False, warns=False)
-        rounding = made.rounding
     rng = np.random.default_rng(seed)
     lengths = Lengths(blocks_of(schedule, total), blocks_of(schedule, total))
     emulated, wanted = [], []
     for _ in range(calls):
-        inputs = inputs_of(schedule, lengths, lambda n: rng.standard_normal(n).astype(dtype))
-        emulated.append(
-            emulated_call(
-                made, lengths, inputs, op=op, codec=codec, in_place=in_place, blocks=blocks, scratch=scratch
-            )
-        )
-        if codec is None:
-            wanted.append(play(schedule, inputs, op or "sum").outputs)
-        else:
-            wanted.append(
-                play(
-                    schedule, inputs, op or "sum", round_sent=lambda values: _round(values, codec),
-                    needs_final_rounding=rounding.last,
-                ).outputs
-            )  # fmt: skip
-    found = Emulator(emulated, seed, mode, tile).run()
-    for number, (outputs, expected) in enumerate(zip(found, wanted, strict=True)):
-        for rank, (one, other) in enumerate(zip(outputs, expected, strict=True)):
-            where = f"{schedule.label} on {schedule.size} ranks, call {number}, rank {rank}"
-            assert (one is None) == (other is None), where
-            assert one is None or bits(one) == bits(other), where
+        inputs = inputs_of(schedule, lengths, lambda n: rng.standard_normal(n).astype(dtype_of(dtype)))
+        emulated.append(emulated_call(made, lengths, inputs, op=op, codec=codec, **options))
+        rounding = {} if codec is None else rounding_of(made, codec)
+        wanted.append(play(schedule, inputs, op or "sum", **rounding).outputs)
+    return emulated, wanted
 
 
-def _round(values: np.ndarray, codec: Codec) -> np.ndarray:
-    from unisono.codecs import decode, encode
+def rounding_of(made: ProvedSchedule, codec: Codec) -> dict:
+    """Return how the player rounds."""
+    assert made.rounding is not None
 
-    return decode(encode(values, codec), codec, len(values))
+    def round_sent(values: np.ndarray) -> np.ndarray:
+        return decode(encode(values, codec), codec, len(values))
+
+    return {"round_sent": round_sent, "needs_final_rounding": made.rounding.last}
+
+
+def is_right(emulator: Emulator, wanted: list[list[np.ndarray | None]]) -> bool:
+    """Run the calls; return whether every rank has the expected bits."""
+    return all(
+        (one is None) == (other is None) and (one is None or bits(one) == bits(other))
+        for outputs, expected in zip(emulator.run(), wanted, strict=True)
+        for one, other in zip(outputs, expected, strict=True)
+    )
+
+
+def check_against_player(
+    schedule: Schedule, total: int, *, mode: str = KERNEL, seed: int = 0, tile: int = 16, **options
+) -> None:
+    """Run calls back to back, and assert that every rank has the player's bits."""
+    emulated, wanted = calls_and_results(schedule, total, seed=seed, **options)
+    what = f"{schedule.label} on {schedule.size} ranks, root {schedule.root}, {total} elements, {mode}, {options}"
+    assert is_right(Emulator(emulated, seed, mode, tile), wanted), what

@@ -4,7 +4,7 @@ It knows only the words of the programs and of the stream operations, which it u
 separate moments, between which any other rank or thread block may run. Memory that a rank may not rely on is garbage:
 scratch memory and outputs before a call, and everything that belongs to a rank once its call is over.
 
-In *kernel mode* every thread block of every rank runs the whole program on its tiles, with counters of its own; in
+In *kernel mode* every thread block of every rank runs the whole program on its tiles, with separate counters; in
 *stream mode* a rank runs its stream operations one by one.
 """
 
@@ -36,6 +36,10 @@ CHANGES = 0.03  # how often another one goes first
 
 class Stuck(Exception):
     """No rank can continue."""
+
+
+class Trespass(Exception):
+    """A rank uses memory outside of the arrays of a call."""
 
 
 @dataclass(eq=False)
@@ -252,12 +256,15 @@ class Emulator:
     # ---- memory ------------------------------------------------------------------------------------------------
 
     def _slice(self, rank: int, number: int, ref: Ref, begin: int, count: int) -> np.ndarray:
-        memory = self.memory[ref.rank][ref.buffer]
+        memory = self.memory[ref.rank].get(ref.buffer)
+        if memory is None:
+            raise Trespass(f"rank {rank} uses memory of rank {ref.rank} before it has entered")
         if ref.rank != rank and ref.buffer != SCRATCH:
             plan = self.calls[number].plans[ref.rank]  # of the rank that posted the address
             begin += (plan.bias_out if ref.buffer == OUTPUT else plan.bias_in)[rank]
         begin += ref.offset
-        assert begin + count <= len(memory), (ref, begin, count, len(memory))
+        if begin + count > len(memory):
+            raise Trespass(f"rank {rank} uses bytes {begin} to {begin + count} of {len(memory)} of {ref}")
         return memory[begin : begin + count]
 
     def _bytes(self, number: int, ref: Ref, done: int, first: int, count: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -13,31 +14,31 @@ from pathlib import Path
 
 import numpy as np
 
-import unisono.gpu
+from unisono.gpu.nvrtc import KERNEL, kernel_macros
 
-KERNEL = Path(unisono.gpu.__file__).parent / "kernel"
-CACHE = Path(tempfile.gettempdir()) / "unisono-host-kernels"
-FLAGS = ("-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fPIC", "-shared", "-DUNISONO_HOST")
+CACHE = Path(tempfile.gettempdir()) / f"unisono-host-kernels-{os.getuid()}"
+FLAGS = ("-std=c++20", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fPIC", "-shared", "-DUNISONO_HOST")
 COMPILER = shutil.which("g++")
 
 
-def library_path(dtype: str = "float32", reduction: str | None = "sum", wire: str | None = None, most: int = 16) -> Path:
+def library_path(
+    dtype: str = "float32", reduction: str | None = "sum", wire: str | None = None, most: int = 16
+) -> Path:
     """Return a shared object with the kernel for a type, reduction and wire format; build it if there is none."""
-    options = [
-        *FLAGS,
-        f"-DUNISONO_DTYPE=dtype_{dtype}",
-        f"-DUNISONO_REDUCTION=reduction_{reduction or 'none'}",
-        f"-DUNISONO_WIRE=wire_{wire or 'none'}",
-        f"-DUNISONO_MOST={most}",
-    ]
-    sources = b"".join(path.read_bytes() for path in sorted(KERNEL.glob("*.cu*")))
-    found = CACHE / f"{hashlib.sha256(sources + repr(options).encode()).hexdigest()[:24]}.so"
+    macros = kernel_macros(dtype, reduction, wire, most)
+    return built(KERNEL / "interpreter.cu", "-O2", *(f"-D{macro}" for macro in macros))
+
+
+def built(source: Path, *options: str) -> Path:
+    """Return a source compiled into a shared object, which is kept until a source of the kernel changes."""
+    texts = b"".join(path.read_bytes() for path in (source, *sorted(KERNEL.glob("*.cu*"))))
+    found = CACHE / f"{source.stem}-{hashlib.sha256(texts + repr((FLAGS, options)).encode()).hexdigest()[:24]}.so"
     if not found.exists():
         assert COMPILER is not None, "g++ is needed to build the kernel for the host"
         CACHE.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
             part = Path(folder) / "kernel.so"
-            command = [COMPILER, *options, "-x", "c++", str(KERNEL / "interpreter.cu"), "-o", str(part)]
+            command = [COMPILER, *FLAGS, *options, f"-I{KERNEL}", "-x", "c++", str(source), "-o", str(part)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
             part.rename(found)
@@ -50,8 +51,7 @@ class Peer(ctypes.Structure):
 
 class Mailbox(ctypes.Structure):
     _fields_ = [
-        (name, ctypes.c_uint32)
-        for name in ("fault", "peer", "step", "pass_", "started", "completed", "kind", "pad")
+        (name, ctypes.c_uint32) for name in ("fault", "peer", "step", "pass_", "started", "completed", "kind", "pad")
     ]
 
 
@@ -108,7 +108,7 @@ class HostKernel:
         self._run(ctypes.byref(launch), blocks)
 
 
-# -- programs, packed by hand ------------------------------------------------------------------------------------------
+# -- programs, packed by hand --
 
 INPUT, OUTPUT, SCRATCH = range(3)
 REDUCE, DIVIDE, ROUND, APART = 1, 2, 4, 8

@@ -27,8 +27,8 @@ class HostRank:
         self.program = np.zeros(0, np.uint32)
         self.buffers: dict[str, np.ndarray] = {}
 
-    def set_buffers(self, input: np.ndarray, output: np.ndarray, scratch: np.ndarray) -> None:
-        self.buffers = {"input": input, "output": output, "scratch": scratch}
+    def set_buffers(self, source: np.ndarray, output: np.ndarray, scratch: np.ndarray) -> None:
+        self.buffers = {"input": source, "output": output, "scratch": scratch}
 
     def address(self, name: str) -> int:
         return self.buffers[name].ctypes.data

@@ -55,7 +55,7 @@ class Endpoint:
     def __init__(self, driver, endpoint, board_offset, device, most, blocks, scratch_bytes, kernel_mode):
         if self.problem:
             raise RuntimeError(self.problem)
-        self.events = itertools.count()
+        self.events, self.kernels = itertools.count(), set()
         LOG.append(("made", board_offset, device, most, blocks, kernel_mode))
 
     def handles(self):
@@ -65,7 +65,11 @@ class Endpoint:
         LOG.append(("connected", len(all_handles), set(all_handles)))
 
     def load(self, key, image, shared_bytes):
+        self.kernels.add(key)
         LOG.append(("load", key))
+
+    def loaded(self, key):
+        return key in self.kernels
 
     def make_plan(self, **facts):
         return SimpleNamespace(text=facts["text"], **{name: facts[name] for name in ("input_bytes", "output_bytes")})

@@ -76,9 +76,75 @@ def test_an_unknown_backend_raises_at_init():
 
 
 def test_unisono_as_the_backend_of_another_device_raises_at_init():
-    messages = run_ranks(error_of_init, 1, "cpu:unisono,cuda:unisono", init=False)[0]
-    assert "takes tensors on the CPU" in messages
-    assert "cuda" in messages
+    messages = run_ranks(error_of_init, 1, "cpu:unisono,meta:unisono", init=False)[0]
+    assert "takes tensors on the CPU and on CUDA devices" in messages
+    assert "meta" in messages
+
+
+def devices_of(backend):
+    group = init(backend)
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    names = sorted(device.type for device in group._device_types)
+    part = dist.new_group([0, 1])
+    kinds = [type(of._get_backend(torch.device("cuda"))).__name__ for of in (group, part)]
+    return x.tolist(), names, kinds, sorted(dist.get_backend_config().split(","))
+
+
+@pytest.mark.parametrize("backend", ["unisono", "cpu:unisono,cuda:unisono", "cuda:unisono,cpu:unisono"])
+def test_unisono_takes_tensors_of_both_devices(backend):
+    for found in run_ranks(devices_of, 2, backend, init=False):
+        assert found == (
+            [2.0, 2.0], ["cpu", "cuda"], ["BackendFacts"] * 2, ["cpu:unisono", "cuda:unisono"]
+        )  # fmt: skip
+
+
+def test_unisono_can_be_the_backend_of_cuda_alone():
+    for found in run_ranks(devices_of, 2, "cuda:unisono", init=False):
+        assert found == ([2.0, 2.0], ["cuda"], ["BackendFacts"] * 2, ["cuda:unisono"])
+
+
+def backends_beside_gloo(backend):
+    group = init(backend)
+    x = torch.ones(2)
+    work = dist.all_reduce(x, async_op=True)
+    work.wait()
+    found = [type(group._get_backend(torch.device(device))).__name__ for device in ("cpu", "cuda")]
+    return x.tolist(), type(work).__name__, found
+
+
+@pytest.mark.parametrize("backend", ["cuda:unisono,cpu:gloo", "cpu:gloo,cuda:unisono"])
+def test_another_backend_can_serve_the_cpu(backend):
+    for found in run_ranks(backends_beside_gloo, 2, backend, init=False):
+        assert found == ([2.0, 2.0], "Work", ["ProcessGroupGloo", "BackendFacts"])
+
+
+def parts_of_a_split():
+    group = init("unisono")
+    group.bound_device_id = torch.device("cuda", 0)  # a torch without CUDA refuses device_id
+    torch.accelerator.is_available = lambda: True
+    torch.accelerator.current_accelerator = lambda: torch.device("cuda")
+    part = dist.split_group(split_ranks=[[0, 2], [1]])
+    x = torch.full((2,), float(dist.get_rank()))
+    dist.all_reduce(x, group=part)
+    pair = dist.new_group([0, 1])
+    return x.tolist(), dist.get_world_size(part), str(part.bound_device_id), str(group.bound_device_id), bool(pair)
+
+
+def test_a_group_that_is_bound_to_a_gpu_can_be_split():
+    found = run_ranks(parts_of_a_split, 3, init=False)
+    assert [each[0] for each in found] == [[2.0, 2.0], [1.0, 1.0], [2.0, 2.0]]
+    assert [each[1] for each in found] == [2, 1, 2]
+    assert {each[2:4] for each in found} == {("cuda:0", "cuda:0")}
+
+
+def default_backends():
+    dist.init_process_group(timeout=timedelta(seconds=30))
+    return dist.get_backend_config()
+
+
+def test_without_a_name_torch_selects_its_own_backends():
+    assert "unisono" not in run_ranks(default_backends, 1, init=False)[0]
 
 
 def tensor_of_another_device():

@@ -34,6 +34,7 @@ class Case:
     dtype: str
     op: str = "sum"
     algorithm: str | None = None  # of Unisono; other libraries select their own
+    device: str = "cpu"  # or "cuda": tensors in the memory of a GPU
 
     @property
     def bytes(self) -> int:
@@ -47,12 +48,14 @@ class Case:
         return {
             "collective": self.collective.name, "count": self.count, "dtype": self.dtype, "op": self.op,
             "torch_op": REDUCTIONS[self.op].torch, "mpi_op": REDUCTIONS[self.op].mpi, "algorithm": algorithm,
+            "device": self.device,
         }  # fmt: skip
 
 
 def make_cases(
-    collective: Collective, sizes_bytes: list[int], dtype: str, op: str, size: int, algorithm: str | None = None
-) -> list[Case]:
+    collective: Collective, sizes_bytes: list[int], dtype: str, op: str, size: int, algorithm: str | None = None,
+    device: str = "cpu",
+) -> list[Case]:  # fmt: skip
     """Return a case for each size, rounded to whole elements, and to equal blocks where every rank has one.
 
     Sizes that give the same number of elements are measured once.
@@ -67,7 +70,7 @@ def make_cases(
         raise UsageError(messages.NO_INTEGER_AVERAGE(dtype=dtype))
     unit = size if collective.blocked else 1
     counts = [max(1, each // (ITEM_BYTES[dtype] * unit)) * unit for each in sizes_bytes]
-    return [Case(collective, count, dtype, op, algorithm) for count in dict.fromkeys(counts)]
+    return [Case(collective, count, dtype, op, algorithm, device) for count in dict.fromkeys(counts)]
 
 
 def parse_sizes(text: str) -> list[int]:

@@ -32,6 +32,7 @@ class Trial:
     seconds: list[list[float]]  # by rank, then by call
     mean_s: float  # per call between two barriers, on the slowest rank
     wrong: int  # wrong elements on all ranks together
+    latency_s: float | None = None  # of a call that is waited for, on the slowest rank; where calls only enqueue
 
 
 class Contender(ABC):

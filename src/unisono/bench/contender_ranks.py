@@ -60,6 +60,7 @@ def trial_of(answers: Mapping[int, Any]) -> Trial:
         [[each / 1e9 for each in answers[number]["nanoseconds"]] for number in sorted(answers)],
         max(answer["mean_ns"] for answer in answers.values()) / 1e9,
         sum(answer["wrong"] for answer in answers.values()),
+        max((answer["latency_ns"] / 1e9 for answer in answers.values() if "latency_ns" in answer), default=None),
     )
 
 
@@ -70,6 +71,7 @@ class ContenderRanks(Contender):
         self.name = name
         self.size = size
         self.answer_timeout_s = answer_timeout_s
+        self.variables: Mapping[str, str] = {}  # of the environment of the ranks, in addition
         self.cores: list[list[int]] = []  # the cores that each rank may run on
         self._ranks: dict[int, Rank] = {}
         self._guard: subprocess.Popen[bytes] | None = None
@@ -86,7 +88,7 @@ class ContenderRanks(Contender):
     def rank_environment(self, **more: str) -> dict[str, str]:
         """Return an environment in which ``python -m ranks`` works."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-        return {**inherited, "PYTHONPATH": str(STANDALONE), "PYTHONUNBUFFERED": "1", **more}
+        return {**inherited, "PYTHONPATH": str(STANDALONE), "PYTHONUNBUFFERED": "1", **self.variables, **more}
 
     def command_for(self, case: Case) -> dict[str, object]:
         """Return the command that the ranks are sent for a case."""

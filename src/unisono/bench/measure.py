@@ -46,6 +46,7 @@ class Times:
     calls_s: list[list[float]] = field(default_factory=list)  # by rank
     means_s: list[float] = field(default_factory=list)  # by trial
     trials_s: list[float] = field(default_factory=list)  # the compared time of each trial alone
+    latencies_s: list[float] = field(default_factory=list)  # of a call that is waited for, by trial
     expected_s: float = 0.0  # of the next call, according to the last trial
     wrong: int = 0
     unsupported: str | None = None
@@ -58,6 +59,8 @@ class Times:
         self.means_s.append(trial.mean_s)
         self.trials_s.append(_longest(trial.seconds, self.effort.quantile))
         self.wrong += trial.wrong
+        if trial.latency_s is not None:
+            self.latencies_s.append(trial.latency_s)
 
     def quantile_s(self, part: float) -> float:
         """Return a quantile of the call times, on the slowest rank."""
@@ -72,6 +75,11 @@ class Times:
     def mean_s(self) -> float:
         """Return the mean time of a call between two barriers: the median over all trials."""
         return float(np.median(self.means_s))
+
+    @property
+    def latency_s(self) -> float | None:
+        """Return the time of a call that is waited for, where calls only enqueue: the median over all trials."""
+        return float(np.median(self.latencies_s)) if self.latencies_s else None
 
     @property
     def calls(self) -> int:

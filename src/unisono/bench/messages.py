@@ -141,3 +141,10 @@ NO_TORCH_ON_HOST = Template(
     "gloo needs torch, which is not installed on host {host}",
     "gloo 需要 torch，但主机 {host} 上没有安装",
 )
+
+# --device
+NOT_ON_GPUS = Template(
+    "bench.not_on_gpus",
+    "--against {name}: not measured with --device {device}; expected some of {known}",
+    "--against {name}：不支持与 --device {device} 一起测量；应从 {known} 中选取",
+)

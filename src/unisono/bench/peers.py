@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
 from unisono.bench import messages
 from unisono.bench.contender import Contender
+from unisono.bench.contender_ranks import ContenderRanks
 from unisono.bench.local_ranks import LocalRanks, memory_ranks, torch_ranks, unisono_ranks
 from unisono.bench.mpi_ranks import Installation, MpiRanks
 from unisono.bench.settings import FLAVOURS, Flavour
@@ -21,7 +23,16 @@ from unisono.message import listed
 
 FOLDER = ".peers"  # `make peers` builds them here
 NAMES = ("gloo", "mpi", *FLAVOURS, "memcpy", "torch", "unisono")
+ON_GPUS = ("unisono", "gloo", "torch", "memcpy")
+NO_VARIABLES: Mapping[str, str] = {}
 PROBE_TIMEOUT_S = 60
+
+
+def check_device(names: str, device: str) -> None:
+    """Raise UsageError if a contender of a list of names cannot be measured on a device."""
+    for name in split_names(names):
+        if device != "cpu" and name.partition(":")[0] not in ON_GPUS:
+            raise UsageError(messages.NOT_ON_GPUS(name=name, device=device, known=listed(ON_GPUS)))
 
 
 def split_names(text: str) -> list[str]:
@@ -29,11 +40,22 @@ def split_names(text: str) -> list[str]:
     return [name for name in (part.strip() for part in text.split(",")) if name]
 
 
-def make_contenders(names: str, size: int, folder: Path | None, *, answer_timeout_s: float) -> list[Contender]:
-    """Return the contenders of a list of names; a peer without a setting stands for all of its settings."""
+def make_contenders(
+    names: str,
+    size: int,
+    folder: Path | None,
+    *,
+    answer_timeout_s: float,
+    variables: Mapping[str, str] = NO_VARIABLES,
+) -> list[Contender]:
+    """Return the contenders of a list of names; a peer without a setting stands for all of its settings.
+
+    ``variables`` are added to the environment of their ranks.
+    """
     contenders: dict[str, Contender] = {}
     for name in split_names(names):
         for contender in _contenders_of(name, size, folder or nearest_folder(), answer_timeout_s):
+            contender.variables = variables
             contenders.setdefault(contender.name, contender)
     return list(contenders.values())
 
@@ -44,7 +66,7 @@ def nearest_folder() -> Path | None:
     return next((parent / FOLDER for parent in (here, *here.parents) if (parent / FOLDER).is_dir()), None)
 
 
-def _contenders_of(name: str, size: int, folder: Path | None, answer_timeout_s: float) -> list[Contender]:
+def _contenders_of(name: str, size: int, folder: Path | None, answer_timeout_s: float) -> Sequence[ContenderRanks]:
     peer, _, setting = name.partition(":")
     if peer not in NAMES:
         near = get_close_matches(peer, NAMES, n=1)

@@ -29,6 +29,7 @@ class Figures:
     busbw: float  # GB/s
     wrong: int
     calls: int
+    latency_us: float | None = None  # of a call that is waited for; time_us is that of calls that are enqueued
 
 
 def figures(measurement: Measurement, result: Result, name: str) -> Figures:
@@ -40,6 +41,7 @@ def figures(measurement: Measurement, result: Result, name: str) -> Figures:
     return Figures(
         name, times.time_s * 1e6, times.quantile_s(0.5) * 1e6, times.quantile_s(0.0) * 1e6,
         times.quantile_s(0.99) * 1e6, times.mean_s * 1e6, algbw, algbw * factor, times.wrong, times.calls,
+        None if times.latency_s is None else times.latency_s * 1e6,
     )  # fmt: skip
 
 
@@ -103,6 +105,11 @@ def as_data(measurement: Measurement, name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _figures_as_data(found: Figures) -> dict[str, Any]:
+    """Return figures without those that were not measured."""
+    return {name: value for name, value in vars(found).items() if value is not None}
+
+
 def _case_as_data(measurement: Measurement, result: Result, name: str) -> dict[str, Any]:
     case = result.case
     timed = [each for each, times in result.times.items() if times.calls]
@@ -110,8 +117,8 @@ def _case_as_data(measurement: Measurement, result: Result, name: str) -> dict[s
     by_rival = ratios(measurement, result, name)
     return {
         "collective": case.collective.name, "bytes": case.bytes, "count": case.count, "dtype": case.dtype,
-        "op": case.op if case.collective.reduces else None, "algorithm": case.algorithm,
-        "results": [vars(figures(measurement, result, each)) for each in timed],
+        "op": case.op if case.collective.reduces else None, "algorithm": case.algorithm, "device": case.device,
+        "results": [_figures_as_data(figures(measurement, result, each)) for each in timed],
         "unsupported": {each: times.unsupported for each, times in result.times.items() if times.unsupported},
         **({} if measurement.rate is None else {"bound_us": bound_us(measurement, case)}),
         "best_rival": best, "ratio_to_best_rival": by_rival.get(best) if best else None, "ratios": by_rival,

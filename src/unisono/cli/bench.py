@@ -19,6 +19,7 @@ from unisono.cli.output import ProgressLines, console, print_json, progress_bar,
 from unisono.collectives import Collective
 from unisono.errors import UsageError
 from unisono.launch.host_list import parse_hosts
+from unisono.launch.mps import mps_variables
 from unisono.verifier import proof_of
 
 OURS = "unisono"
@@ -43,6 +44,17 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--algorithm",
         metavar="NAME",
         help="algorithm of unisono: a built-in, or your own as my.py:my_ring (default: what unisono selects)",
+    )
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="measure arrays on the CPU (default), or tensors on GPUs, which ranks share if there are fewer",
+    )
+    parser.add_argument(
+        "--mps",
+        action="store_true",
+        help="with --device cuda: ranks that share a GPU use it at the same time, through a private MPS daemon",
     )
     parser.add_argument(
         "--against",
@@ -109,6 +121,10 @@ def run(args: argparse.Namespace) -> int:
     if not 0 <= args.quantile <= 1:
         raise UsageError(messages.NOT_A_QUANTILE(value=args.quantile))
     rate = None if args.rate is None else arguments.rate(args.rate)
+    if args.mps and args.device == "cpu":
+        raise UsageError(messages.MPS_NEEDS_CUDA())
+    if args.device != "cpu" and (on_hosts.is_on_hosts(args) or args.in_job):
+        raise UsageError(messages.DEVICE_AND_HOSTS(device=args.device))
     if on_hosts.is_on_hosts(args):
         args.size = parse_hosts(args.hosts)[-1].ranks.stop
         _check(args)
@@ -119,8 +135,12 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(messages.NEEDS_HOSTS(option="--rate"))
     chosen = _check(args)
     contender_names = args.against if args.peers_only else f"{OURS},{args.against}"
-    contenders = peers.make_contenders(contender_names, args.size, args.peers, answer_timeout_s=args.timeout)
-    return _measure(args, chosen, contenders)
+    peers.check_device(contender_names, args.device)
+    with mps_variables(wanted=args.mps) as variables:
+        contenders = peers.make_contenders(
+            contender_names, args.size, args.peers, answer_timeout_s=args.timeout, variables=variables
+        )
+        return _measure(args, chosen, contenders)
 
 
 def _check(args: argparse.Namespace) -> list[Case]:
@@ -137,7 +157,7 @@ def _check(args: argparse.Namespace) -> list[Case]:
     if args.plot:
         plot.check_plot(args.plot)
     sizes = cases.parse_sizes(args.bytes)
-    return cases.make_cases(collective, sizes, args.dtype, args.op, args.size, args.algorithm)
+    return cases.make_cases(collective, sizes, args.dtype, args.op, args.size, args.algorithm, args.device)
 
 
 def _words_for_ranks(args: argparse.Namespace) -> list[str]:

@@ -30,11 +30,14 @@ class BenchRows:
         self.out = console()  # made before a progress bar, which replaces the standard output
         self.ours = ours
         self.compared = len(contenders) > 1
-        self.out.print(f"[bold]{title}[/], {_located(size, hosts, rate, rate_is_measured)}")
+        self.out.print(f"[bold]{title}[/], {_located(size, hosts, rate, rate_is_measured, chosen[0].device)}")
         words = [report.case_words(case) for case in chosen]
         widths = [max(map(len, column)) for column in zip(*words, strict=True)]
         columns = list(zip([">bytes", ">count", "type", "op"], widths, strict=True))
         columns += [(">time\nµs", NUMBER), (">algbw\nGB/s", NUMBER), (">busbw\nGB/s", NUMBER), (">wrong", 0)]
+        self.has_latency = chosen[0].device != "cpu"
+        if self.has_latency:
+            columns += [(">latency\nµs", NUMBER)]
         if rate is not None:
             columns += [(">bound\nµs", NUMBER), (">of the\nbound", 0)]
         if self.compared:
@@ -52,6 +55,8 @@ class BenchRows:
             *report.case_words(result.case), significant(figures.time_us), significant(figures.algbw),
             significant(figures.busbw), f"[red]{figures.wrong}[/]" if figures.wrong else "0",
         ]  # fmt: skip
+        if self.has_latency:
+            cells.append("" if figures.latency_us is None else significant(figures.latency_us))
         bound_us = report.bound_us(done, result.case)
         if bound_us:
             is_long = result.case.bytes >= BOUND_BYTES
@@ -95,7 +100,11 @@ class BenchRows:
         print_table(self.out, rows)
 
 
-def _located(size: int, hosts: tuple[int, ...], rate: float | None, rate_is_measured: bool) -> str | Message:
+def _located(
+    size: int, hosts: tuple[int, ...], rate: float | None, rate_is_measured: bool, device: str
+) -> str | Message:
+    if device != "cpu":
+        return messages.BENCH_ON_GPUS(ranks=ranks(size), device=device)
     if not hosts:
         return f"{ranks(size)} on {len(os.sched_getaffinity(0))} cores"
     topology = topology_of(size, hosts_of(hosts))

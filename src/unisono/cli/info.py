@@ -1,4 +1,4 @@
-"""``unisono info``: show versions, the build of the engine and the location of the caches, or links between hosts.
+"""``unisono info``: show versions, the engine, the caches and the GPUs, or links between hosts.
 
 With `--hosts a,b`, it starts a rank on each host and measures the link between every two hosts: the time of a round
 trip of 8 bytes, and the rate in each direction.
@@ -15,7 +15,7 @@ import numpy as np
 
 import unisono
 from unisono.algorithms import BUILT_IN
-from unisono.cli import arguments, host_links, messages, on_hosts
+from unisono.cli import arguments, gpu_facts, host_links, messages, on_hosts
 from unisono.cli.output import console, print_json, print_table, table
 from unisono.collectives import COLLECTIVES
 from unisono.errors import UsageError
@@ -27,7 +27,9 @@ from unisono.verifier import cache_directory
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the verb."""
     parser = verbs.add_parser(
-        "info", help="show versions, engine and caches, for bug reports", description=arguments.described(__doc__)
+        "info",
+        help="show versions, engine, caches and GPUs, for bug reports",
+        description=arguments.described(__doc__),
     )
     arguments.add_json(parser)
     on_hosts.add_arguments(parser)
@@ -46,12 +48,13 @@ def run(args: argparse.Namespace) -> int:
     if args.in_job:
         return host_links.report(args)
     facts = gather_facts()
+    about_gpus, gpu_texts = gpu_facts.gather()
     if args.json:
-        print_json(facts)
+        print_json({**facts, **about_gpus})
         return 0
     rows = table("", "")
     rows.show_header = False
-    for name, value in facts.items():
+    for name, value in {**facts, **gpu_texts}.items():
         shown = ", ".join(f"{key} {inner}" for key, inner in value.items()) if isinstance(value, dict) else str(value)
         rows.add_row(name.replace("_", " "), shown)
     print_table(console(), rows)

@@ -97,6 +97,13 @@ NOT_A_RATE = Template(
     "--rate {text}：应为每秒的比特数或字节数，例如 10Gbit、1.25GB 或 1.25e9（字节）",
 )
 BENCH_ON_HOSTS = Template("cli.bench_on_hosts", "{ranks} on {topology}", "{topology} 上的 {ranks}")
+BENCH_ON_GPUS = Template("cli.bench_on_gpus", "{ranks}, {device} tensors", "{ranks}，{device} 张量")
+MPS_NEEDS_CUDA = Template("cli.mps_needs_cuda", "--mps needs --device cuda", "--mps 需要与 --device cuda 一起使用")
+DEVICE_AND_HOSTS = Template(
+    "cli.device_and_hosts",
+    "--device {device} is measured on this machine only; expected it without --hosts and --in-job",
+    "--device {device} 只能在本机测量；不能与 --hosts 和 --in-job 一起使用",
+)
 BENCH_WITH_RATE = Template(
     "cli.bench_with_rate",
     "{ranks} on {topology}, links of {rate} Gbit/s",
@@ -260,4 +267,49 @@ ON_HOST_OF_JOB = Template(
     "cli.on_host_of_job",
     "rank {rank} on host {host}, in a job whose rank 0 is at {address}: {error}",
     "主机 {host} 上的 rank {rank}（作业的 rank 0 位于 {address}）：{error}",
+)
+
+# gpu_facts.py
+NO_GPUS = Template("cli.no_gpus", "none: {reason}", "无：{reason}")
+NO_GPU_VISIBLE = Template(
+    "cli.no_gpu_visible",
+    "the driver shows no GPU to this process (CUDA_VISIBLE_DEVICES hides GPUs)",
+    "驱动程序未向本程序提供任何 GPU（CUDA_VISIBLE_DEVICES 会隐藏 GPU）",
+)
+GPU = Template(
+    "cli.gpu",
+    "{name}, {memory} GiB, compute capability {capability}, {multiprocessors} multiprocessors",
+    "{name}，{memory} GiB，计算能力 {capability}，{multiprocessors} 个流式多处理器",
+)
+PEER_ACCESS = Template(
+    "cli.peer_access", "every GPU can access the memory of every other", "每个 GPU 都能访问其他 GPU 的显存"
+)
+NO_PEER_ACCESS = Template(
+    "cli.no_peer_access",
+    "missing between {pairs}: ranks on these GPUs cannot exchange CUDA tensors directly",
+    "{pairs} 之间缺少：位于这些 GPU 上的 rank 不能直接交换 CUDA 张量",
+)
+MPS_ACTIVE = Template("cli.mps_active", "active", "已启用")
+MPS_INACTIVE = Template("cli.mps_inactive", "not active", "未启用")
+MPS_HOW_TO = Template(
+    "cli.mps_how_to",
+    "start it for one job with `unisono run --mps`, or for all programs with `{program} -d`",
+    "用 `unisono run --mps` 为一个作业启动，或用 `{program} -d` 为所有程序启动",
+)
+MPS_NOT_INSTALLED = Template(
+    "cli.mps_not_installed",
+    "{program}, which starts it, is not on the PATH",
+    "PATH 中没有用来启动它的 {program}",
+)
+GPU_MODE_KERNEL = Template(
+    "cli.gpu_mode_kernel",
+    "kernel, because MPS is active: one kernel per call, whether ranks share a GPU or have one each",
+    "kernel，因为 MPS 已启用：无论多个 rank 共用一个 GPU，还是每个 rank 各有一个 GPU，每次调用都只需一个 kernel",
+)
+GPU_MODE_STREAM = Template(
+    "cli.gpu_mode_stream",
+    "stream for ranks that share a GPU, because without MPS the GPU gives each process a slice of time, and a kernel "
+    "that waits for another rank would use up its slice; kernel for ranks with one GPU each",
+    "多个 rank 共用一个 GPU 时为 stream，因为没有 MPS 时 GPU 按时间片轮流运行各程序，"
+    "等待其他 rank 的 kernel 会耗尽自己的时间片；每个 rank 各有一个 GPU 时为 kernel",
 )

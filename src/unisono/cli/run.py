@@ -34,8 +34,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "run",
         help="start a program on several ranks",
         description=arguments.described(__doc__),
-        usage="unisono run [-h] [-n N | --hosts A:N,B:N] [--oversubscribe] [--bind] [--no-prefix] [--trace DIR] "
-        "(script.py | -m module | [--] program) ...",
+        usage="unisono run [-h] [-n N | --hosts A:N,B:N] [--oversubscribe] [--bind] [--mps] [--no-prefix] "
+        "[--trace DIR] (script.py | -m module | [--] program) ...",
         epilog="Lines of output are shown whole, each with its rank (and host) in front. Rank 0 reads the standard "
         "input. If a rank fails, the others have two seconds to report it; the exit code is that of the rank that "
         "failed first, or 128 + n if signal n killed it. Ctrl-C and SIGTERM reach every rank; ranks still running "
@@ -64,6 +64,10 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--oversubscribe", action="store_true", help=f"allow more than {RANKS_PER_CORE} ranks per core"
     )
     parser.add_argument("--bind", action="store_true", help="pin rank r to core r, modulo the number of cores")
+    parser.add_argument(
+        "--mps", action="store_true",
+        help="let ranks that share a GPU use it at the same time: start a private MPS daemon that ends with the job",
+    )  # fmt: skip
     parser.add_argument("--no-prefix", action="store_true", help="show lines without the rank in front")
     parser.add_argument(
         "--trace", metavar="DIR",
@@ -101,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     folder = None if args.trace is None else _trace_folder(args.trace)
     outcome = launch(
         command, size, prefix=prefix, bind=args.bind, trace=str(folder) if folder else None,
-        oversubscribe=args.oversubscribe,
+        oversubscribe=args.oversubscribe, mps=args.mps,
     )  # fmt: skip
     for line in _summary(outcome, size) + (_joined_trace(folder, size) if folder else []):
         print(line, file=sys.stderr)
@@ -111,6 +115,8 @@ def run(args: argparse.Namespace) -> int:
 def _run_on_hosts(args: argparse.Namespace, command: list[str]) -> int:
     from unisono.launch.several_hosts import SSH, HostsOptions, launch_on_hosts  # imported only where it is needed
 
+    if args.mps:
+        raise UsageError(messages.MPS_AND_HOSTS())
     hosts = parse_hosts(args.hosts)
     size = hosts[-1].ranks.stop
     if args.size not in (None, size):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,28 @@ def floats_of(given: Any, name: str, *, writable: bool = False) -> NDArray[np.fl
     if writable and not array.flags.writeable:
         raise UsageError(messages.READ_ONLY(name=name))
     return array.reshape(-1)
+
+
+def is_on_cuda(array: Any) -> bool:
+    """Return whether an array is in the memory of a CUDA device: a torch tensor, or an array of another library."""
+    if isinstance(array, np.ndarray):
+        return False
+    if hasattr(array, "data_ptr") and hasattr(array, "detach"):
+        return bool(array.is_cuda)
+    return hasattr(array, "__cuda_array_interface__")
+
+
+def cuda_coding() -> Any:
+    """Return the codecs of CUDA arrays, `unisono.gpu.coding`; raise UsageError if torch, which they need, is missing.
+
+    They are in a package above this one, and few programs need them.
+    """
+    try:
+        return import_module("unisono.gpu.coding")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise UsageError(messages.NEEDS_TORCH()) from None
 
 
 def address_of(tensor: Any, name: str) -> int:

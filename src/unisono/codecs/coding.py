@@ -1,4 +1,4 @@
-"""Encodes arrays to bytes and decodes them, with the loops of the engine."""
+"""Encodes arrays to bytes and decodes them: with the loops of the engine, and CUDA arrays on their device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unisono.codecs import messages
-from unisono.codecs.arrays import floats_of
+from unisono.codecs.arrays import cuda_coding, floats_of, is_on_cuda
 from unisono.codecs.codec import Codec, find
 from unisono.errors import UsageError
 
@@ -21,12 +21,20 @@ Bytes = NDArray[np.uint8]
 BEST = ""  # the variant of the loops: the best one for this processor
 
 
-def encode(array: Any, codec: str | Codec) -> Bytes:
+def encode(array: Any, codec: str | Codec) -> Any:
     """Return the wire of ``array``, of float32, with ``codec`` (or its name): ``codec.wire_bytes(array.size)`` bytes.
 
-    UsageError is raised if the array is not float32, or if there is no such codec.
+    The wire of a CUDA array has the same bytes; it is a torch tensor on the same device, made on torch's current
+    stream. UsageError is raised if the array is not float32, or if there is no such codec.
     """
-    codec, values = find(codec), floats_of(array, messages.ARRAY_TO_ENCODE())
+    codec = find(codec)
+    if is_on_cuda(array):
+        return cuda_coding().encode(array, codec)
+    return encode_floats(floats_of(array, messages.ARRAY_TO_ENCODE()), codec)
+
+
+def encode_floats(values: NDArray[np.float32], codec: Codec) -> Bytes:
+    """Return the wire of a flat numpy array."""
     wire = np.empty(codec.wire_bytes(values.size), np.uint8)
     if codec.is_topk:
         _engine.encode_topk(wire, values.view(np.uint8), codec.kept(values.size))
@@ -35,13 +43,15 @@ def encode(array: Any, codec: str | Codec) -> Bytes:
     return wire
 
 
-def decode(wire: Bytes, codec: str | Codec, n: int) -> NDArray[np.float32]:
+def decode(wire: Any, codec: str | Codec, n: int) -> Any:
     """Return the ``n`` numbers that ``wire`` holds in the format of ``codec`` (or its name).
 
-    Elements that top-k did not keep are 0. UsageError is raised if the wire does not have the bytes of ``n``
-    elements.
+    Elements that top-k did not keep are 0. The numbers of a wire on a CUDA device are a torch tensor on that device.
+    UsageError is raised if the wire does not have the bytes of ``n`` elements.
     """
     codec = find(codec)
+    if is_on_cuda(wire):
+        return cuda_coding().decode(wire, codec, n)
     check_wire(wire, codec, n)
     out = np.zeros(n, np.float32)
     if codec.is_topk:
@@ -61,9 +71,13 @@ def round_in_place(array: Any, codec: str | Codec) -> None:
 
     UsageError is raised if the array is not float32 or cannot be written, or if there is no such codec.
     """
-    codec, values = find(codec), floats_of(array, messages.ARRAY_TO_ROUND(), writable=True)
+    codec = find(codec)
+    if is_on_cuda(array):
+        cuda_coding().round_in_place(array, codec)
+        return
+    values = floats_of(array, messages.ARRAY_TO_ROUND(), writable=True)
     if codec.is_topk:
-        values[:] = decode(encode(values, codec), codec, values.size)
+        values[:] = decode(encode_floats(values, codec), codec, values.size)
         return
     wire = np.empty(codec.wire_bytes(values.size), np.uint8)
     _engine.encode_rounding_source(

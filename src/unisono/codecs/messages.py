@@ -36,6 +36,12 @@ BAD_WIRE = Template(
     "{count} elements in codec {codec} are a flat array of {bytes} uint8; found {dtype} of shape {shape}",
     "编解码器 {codec} 的 {count} 个元素应为 {bytes} 个 uint8 的一维数组；实际为 {dtype}，形状 {shape}",
 )
+FEEDBACK_DEVICE = Template(
+    "codecs.feedback_device",
+    "the array of {key} is on {found}; expected it on {expected}, as before. Give each tensor its own key, or call "
+    "forget(key) first",
+    "{key} 的数组位于 {found}；应与之前相同，位于 {expected}。请为每个张量使用单独的键，或先调用 forget(key)",
+)
 FEEDBACK_LENGTH = Template(
     "codecs.feedback_length",
     "the array of {key} has {found} elements; expected {expected}, as before. Give each tensor its own key, or call "
@@ -50,8 +56,13 @@ ARRAY_OF_KEY = Template("codecs.array_of_key", "the array of {key}", "{key} 的�
 ARRAY_TO_REDUCE = Template("codecs.array_to_reduce", "all_reduce: the array", "all_reduce：数组")
 OTHER_DEVICE = Template(
     "codecs.other_device",
-    "{name} is on {device}; expected a tensor on the CPU",
-    "{name}位于 {device}；应为 CPU 上的张量",
+    "{name} is on {device}; expected a tensor on the CPU or on a CUDA device",
+    "{name}位于 {device}；应为 CPU 或 CUDA 设备上的张量",
+)
+NEEDS_TORCH = Template(
+    "codecs.needs_torch",
+    "codecs on CUDA arrays need torch, which is not installed",
+    "CUDA 数组上的编解码器需要 torch，但未安装",
 )
 OTHER_DTYPE = Template(
     "codecs.other_dtype",
@@ -65,8 +76,8 @@ NEGATIVE_VIEW = Template(
 )
 NOT_AN_ARRAY = Template(
     "codecs.not_an_array",
-    "{name} is a {type}; expected a numpy array or a torch CPU tensor",
-    "{name}的类型是 {type}；应为 numpy 数组或 torch 的 CPU 张量",
+    "{name} is a {type}; expected a numpy array, a torch tensor or a CUDA array",
+    "{name}的类型是 {type}；应为 numpy 数组、torch 张量或 CUDA 数组",
 )
 NOT_CONTIGUOUS = Template(
     "codecs.not_contiguous",

@@ -15,24 +15,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unisono.codecs import messages
-from unisono.codecs.arrays import floats_of
+from unisono.codecs.arrays import cuda_coding, floats_of, is_on_cuda
 from unisono.codecs.codec import Codec, find
-from unisono.codecs.coding import Bytes, add_kept, encode
+from unisono.codecs.coding import Bytes, add_kept, encode_floats
 from unisono.errors import UsageError
 
-AllGather = Callable[[Bytes, Bytes], None]  # all_gather(out, mine): the bytes of all ranks, in rank order
+AllGather = Callable[[Any, Any], None]  # all_gather(out, mine): the bytes of all ranks, in rank order
 
 
 def all_reduce_topk(array: Any, codec: str | Codec, size: int, all_gather: AllGather, op: str = "sum") -> None:
     """Replace ``array``, of float32, by the sum or average of the elements that each of ``size`` ranks keeps.
 
     ``codec`` is a top-k codec or its name, and ``op`` is "sum" (default) or "avg". ``all_gather`` is any all-gather
-    of equal numbers of bytes, called once on every rank as ``all_gather(out, mine)``. UsageError is raised if the
+    of equal numbers of bytes, called once on every rank as ``all_gather(out, mine)``. With a CUDA array, these are
+    torch tensors on its device, and ``all_gather`` works on torch's current stream. UsageError is raised if the
     codec, the array or the reduction does not fit.
     """
-    codec, values = find(codec), floats_of(array, messages.ARRAY_TO_REDUCE(), writable=True)
+    codec = find(codec)
     check_op(codec, op)
-    mine = encode(values, codec)
+    if is_on_cuda(array):
+        cuda_coding().all_reduce_topk(array, codec, size, all_gather, op)
+        return
+    values = floats_of(array, messages.ARRAY_TO_REDUCE(), writable=True)
+    mine = encode_floats(values, codec)
     pieces = np.empty(size * mine.size, np.uint8)
     all_gather(pieces, mine)
     add_pieces(values, pieces, codec, size, op)

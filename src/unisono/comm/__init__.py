@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unisono.comm.communicator import Communicator
     from unisono.comm.connection import connect
+    from unisono.comm.gpu_work import GpuWork
     from unisono.comm.work import Work
 
-__all__ = ["Communicator", "Work", "connect"]
+__all__ = ["Communicator", "GpuWork", "Work", "connect"]
 
 # A launcher needs neither the engine nor numpy: they are imported on first use.
-_WHERE = {"Communicator": "communicator", "Work": "work", "connect": "connection"}
+_WHERE = {"Communicator": "communicator", "GpuWork": "gpu_work", "Work": "work", "connect": "connection"}
 
 
 def __getattr__(name: str) -> Any:

@@ -75,7 +75,8 @@ class Communicator(CollectiveMethods):
             arrays = 0 if not collective.carries_data else 1 if collective.single_array else 2
             op = "sum" if collective.reduces and collective.carries_data else None
             method = getattr(full_path, collective.name)
-            setattr(self, collective.name, link.endpoint.fast_call(number, arrays, op, method))
+            fast_call = link.endpoint.fast_call(number, arrays, op, method, self.dispatcher.gpu.table)
+            setattr(self, collective.name, fast_call)
         if link.trace is not None:
             trace_job(self.dispatcher, link.trace)
 
@@ -143,8 +144,8 @@ class Communicator(CollectiveMethods):
     ) -> None:  # fmt: skip
         """Enqueue a message to the rank ``peer`` (``sending``) or from it on a CUDA stream.
 
-        It has ``count`` elements of type ``dtype`` at ``address``. ``tag`` is that of ``send``; the other arguments
-        are those of ``enqueue``.
+        It has ``count`` elements of type ``dtype`` at ``address``. ``tag`` is that of ``send``; ``device``,
+        ``stream`` and ``timeout`` are those of ``enqueue``.
         """
         dispatcher, limit_s = self.dispatcher, self.dispatcher.limit(timeout)
         dispatcher.gpu.enqueue_transfer(

@@ -31,7 +31,7 @@ from unisono.comm.codec_agreement import (
     rounding_mode_of,
 )
 from unisono.comm.codec_choice import CodecChoice, choose_codec
-from unisono.comm.gpu_calls import GpuCalls
+from unisono.comm.gpu_calls import GpuCalls, OutsideCall
 from unisono.comm.gpu_work import GpuWork
 from unisono.comm.network_rates import agreed_rates
 from unisono.comm.nontemporal import writes_past_caches
@@ -77,16 +77,19 @@ class Dispatcher:
         op = None if request.op is None else check_op(request.op, arguments.dtype)
         codec = self.codec_of(request, arguments.dtype, arguments.lengths)
         complete = request._replace(op=op, codec=codec, dtype=arguments.dtype, lengths=arguments.lengths)
+        repeatable = given.sizes is None and given.out_sizes is None
+        outside = OutsideCall(
+            NUMBERS[collective], given.out, given.array, request.op, root or 0, request.algorithm, request.codec,
+            collective.before.others is OWN,
+        )  # fmt: skip
         if arguments.device is not None:
-            return self.gpu.call(self, complete, arguments, async_op, self.limit(timeout))
+            known = outside if repeatable else None
+            return self.gpu.call(self, complete, arguments, async_op, self.limit(timeout), known)
         if codec is not None and codec.is_topk:
             return all_reduce_largest(self, complete, given.out, async_op, timeout)
         plan = self.plan(complete)
-        if given.sizes is None and given.out_sizes is None:
-            link.endpoint.remember(
-                plan, NUMBERS[collective], given.out, given.array, request.op, root or 0, request.algorithm,
-                request.codec, collective.before.others is OWN,
-            )  # fmt: skip
+        if repeatable:
+            link.endpoint.remember(plan, *outside)
         keeps = (arguments.input.owner, arguments.output.owner)
         addresses = arguments.input.address, arguments.output.address
         return self.run(plan, *addresses, async_op=async_op, timeout=timeout, keeps=keeps)

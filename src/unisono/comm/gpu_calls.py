@@ -9,7 +9,9 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unisono import _engine
 from unisono.bootstrap.membership import Link
@@ -18,9 +20,10 @@ from unisono.comm.arguments import Arguments
 from unisono.comm.arrays import ANY_DEVICE, ELEMENT_BYTES, Array
 from unisono.comm.call_request import CallRequest
 from unisono.comm.exchange import exchange_bytes
+from unisono.comm.gpu_topk import enqueue_largest
 from unisono.comm.gpu_work import GpuWork
 from unisono.comm.work import FOREVER_S
-from unisono.errors import UsageError
+from unisono.errors import CommError, UsageError
 
 if TYPE_CHECKING:
     from unisono.comm.dispatch import Dispatcher
@@ -28,10 +31,24 @@ if TYPE_CHECKING:
     from unisono.gpu.connection import GpuSide, GpuStatus
 
 CONNECTION = "GPU connection"  # the text of the calls by which the ranks connect their GPUs
+NO_REDUCTION = NO_WIRE = "none"  # in the names of kernels
 COLLECTIVES = "collectives"  # the stream of asynchronous collectives
 # Messages to different peers and in different directions should not wait for each other, but a GPU serves only a few
 # streams independently (8, unless CUDA_DEVICE_MAX_CONNECTIONS states another number).
 STREAMS_PER_DIRECTION = 3
+
+
+class OutsideCall(NamedTuple):
+    """A call as the caller wrote it, for the table of the fast path (engine/bindings/known_plans.hpp)."""
+
+    number: int  # of the collective
+    out: Any
+    array: Any
+    op: Any
+    root: int
+    algorithm: Any
+    codec: Any
+    part_is_input: bool  # whether the input may be this rank's part of the output
 
 
 class GpuCalls:
@@ -45,6 +62,8 @@ class GpuCalls:
         self._side: GpuSide | None = None
         self._plans: GpuPlans | None = None
         self._streams: dict[str, _engine.GpuStream] = {}
+        self.table = _engine.GpuTable()  # of the fast path
+        self._repeats = False  # whether the table is in use
         self._kept: deque[tuple[_engine.GpuEvent, list[Any]]] = deque()  # arrays of calls that may still run
         self._warned_of_staging = False
 
@@ -59,26 +78,34 @@ class GpuCalls:
                 return exchange_bytes(dispatcher, data, CONNECTION)
 
             self._side = side = connect_gpu(self._link, max(device, 0), exchange, call)
-            self._plans = GpuPlans(self._link, side)
+            self._plans = GpuPlans(self._link, side, self.table.forget)
         elif device not in (ANY_DEVICE, side.ordinal):
             raise UsageError(gpu_messages.OTHER_DEVICE(call=call, found=device, expected=side.ordinal))
         return side
 
     def call(
-        self, dispatcher: Dispatcher, request: CallRequest, arguments: Arguments, async_op: bool, limit_s: float
-    ) -> GpuWork | None:
-        """Make a call of a collective; its arguments were checked."""
+        self, dispatcher: Dispatcher, request: CallRequest, arguments: Arguments, async_op: bool, limit_s: float,
+        outside: OutsideCall | None,
+    ) -> GpuWork | None:  # fmt: skip
+        """Make a call of a collective; its arguments were checked.
+
+        ``outside`` is the call as the caller wrote it; None if it cannot be repeated on the fast path.
+        """
         assert arguments.device is not None
         side = self.connect(dispatcher, arguments.device, request.collective.name)
-        if request.codec is not None and request.codec.is_topk:
-            raise UsageError(gpu_messages.NO_TOPK(codec=request.codec))
-        plan = self.plan(request)
         source, out = arguments.input, arguments.output
 
-        def enqueue(stream: int) -> None:
-            side.endpoint.run(plan, source.address, out.address, stream, limit_s)
+        def run(plan: _engine.GpuPlan, source: int, out: int, stream: int) -> None:
+            side.endpoint.run(plan, source, out, stream, limit_s)
 
-        return self._enqueue(side, enqueue, (source.owner, out.owner), plan.text, async_op, COLLECTIVES)
+        if request.codec is not None and request.codec.is_topk:
+            enqueue, text = enqueue_largest(request, out.owner, self._link.size, side.ordinal, self.plan, run)
+        else:
+            plan = self.plan(request)
+            enqueue, text = partial(run, plan, source.address, out.address), plan.text
+            if outside is not None:
+                self._remember(side, plan, outside)
+        return self._enqueue(side, enqueue, (source.owner, out.owner), text, async_op, COLLECTIVES)
 
     def transfer(
         self, dispatcher: Dispatcher, sending: bool, peer: int | None, tag: int, buffer: Array, async_op: bool,
@@ -89,7 +116,7 @@ class GpuCalls:
         if peer is None:
             raise UsageError(gpu_messages.ANY_SOURCE())
         assert buffer.device is not None
-        side = self.connect(dispatcher, buffer.device, name)
+        side = self._connect_transfers(dispatcher, buffer.device, sending, buffer.dtype)
 
         def enqueue(stream: int) -> None:
             side.endpoint.transfer(
@@ -99,6 +126,12 @@ class GpuCalls:
         text = f"{name} of {buffer.length} {buffer.dtype} {preposition} rank {peer} with tag {tag}, device=cuda"
         lane = f"{name} {(peer - self._link.rank) % self._link.size % STREAMS_PER_DIRECTION}"
         return self._enqueue(side, enqueue, (buffer.owner,), text, async_op, lane)
+
+    def _connect_transfers(self, dispatcher: Dispatcher, device: int, sending: bool, dtype: str) -> GpuSide:
+        side = self.connect(dispatcher, device, "send" if sending else "recv")
+        if not sending:  # the receiver copies the message
+            side.kernel(dtype, NO_REDUCTION, NO_WIRE)
+        return side
 
     def enqueue(
         self, dispatcher: Dispatcher, request: CallRequest, source: int, out: int, device: int, stream: int,
@@ -114,7 +147,7 @@ class GpuCalls:
         device: int, stream: int, limit_s: float,
     ) -> None:  # fmt: skip
         """Enqueue a message on a stream; for code that builds on a communicator."""
-        side = self.connect(dispatcher, device, "send" if sending else "recv")
+        side = self._connect_transfers(dispatcher, device, sending, dtype)
         nbytes = count * ELEMENT_BYTES[dtype]
         side.endpoint.transfer(sending, peer, tag, address, nbytes, dtype, stream, limit_s)
         self._report_staging(side)
@@ -123,6 +156,20 @@ class GpuCalls:
         """Return the plan of a call, made once for all equal calls; the GPUs are connected."""
         assert self._plans is not None
         return self._plans.plan(request)
+
+    def _remember(self, side: GpuSide, plan: _engine.GpuPlan, outside: OutsideCall) -> None:
+        """Let the fast path repeat a call on tensors."""
+        from unisono.gpu.streams import is_tensor, torch_stream_function
+
+        if not is_tensor(outside.out if outside.out is not None else outside.array):
+            return
+        if not self._repeats:
+            find_stream = torch_stream_function()
+            report = partial(_report_staging, self._link.rank)
+            self.table.connect(side.endpoint, side.ordinal, self._link.rank, find_stream, report)
+            self._link.before_close.append(self.table.clear)
+            self._repeats = True
+        self.table.remember(plan, *outside)
 
     def _enqueue(
         self, side: GpuSide, enqueue: Callable[[int], None], arrays: tuple[Any, ...], text: str, async_op: bool,
@@ -142,12 +189,17 @@ class GpuCalls:
         enqueue(stream)
         event = endpoint.record(stream)
         kept = keep_for_stream(arrays, stream, side.ordinal)
-        while self._kept and self._kept[0][0].done():
-            self._kept.popleft()
+        self._release_arrays()
         if kept:
             self._kept.append((event, kept))
         self._report_staging(side)
         return GpuWork(self._link.endpoint, event, text, current_stream)
+
+    def _release_arrays(self) -> None:
+        """Release the arrays of asynchronous calls that are over."""
+        with suppress(CommError):  # a broken communicator keeps them; the next call raises the error
+            while self._kept and self._kept[0][0].done():
+                self._kept.popleft()
 
     def _stream(self, side: GpuSide, lane: str) -> int:
         stream = self._streams.get(lane)
@@ -158,7 +210,7 @@ class GpuCalls:
     def _report_staging(self, side: GpuSide) -> None:
         if not self._warned_of_staging and side.endpoint.staged_buffers():
             self._warned_of_staging = True
-            warnings.warn(gpu_messages.STAGED(rank=self._link.rank), stacklevel=6)
+            _report_staging(self._link.rank, 7)
 
     def synchronize(self) -> None:
         """Wait on the host until all calls are over; raise their error."""
@@ -170,3 +222,7 @@ class GpuCalls:
     def status(self) -> GpuStatus | None:
         """Return the state of the GPU side; None before the first call."""
         return None if self._side is None else self._side.status()
+
+
+def _report_staging(rank: int, stacklevel: int = 2) -> None:
+    warnings.warn(gpu_messages.STAGED(rank=rank), stacklevel=stacklevel)

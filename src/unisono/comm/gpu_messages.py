@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unisono.message import Template
 
-THE_CPU = Template("comm.the_cpu", "the CPU", "CPU")
+THE_CPU = Template("comm.the_cpu", "the CPU", "CPU（主机）")
 A_CUDA_DEVICE = Template("comm.a_cuda_device", "CUDA device {device}", "CUDA 设备 {device}")
 DEVICES_DIFFER = Template(
     "comm.devices_differ",
@@ -35,11 +35,12 @@ ANY_SOURCE = Template(
     "receive into an array on the CPU",
     "recv：CUDA 数组不能使用 src=None；只有 CPU 数组支持从任意 rank 接收。建议：指明 rank，或接收到 CPU 数组",
 )
-NO_TOPK = Template(
-    "comm.no_topk_on_cuda",
-    "all_reduce: codec={codec} with a CUDA array is not supported yet. hint: choose another codec, such as fp8_e4m3, "
-    "or copy the array to the CPU",
-    "all_reduce：CUDA 数组尚不支持 codec={codec}。建议：选择其他编解码器（例如 fp8_e4m3），或将数组复制到 CPU",
+TOPK_NEEDS_TORCH = Template(
+    "comm.topk_needs_torch",
+    "all_reduce: codec={codec} with a CUDA array needs the module {module}, which cannot be imported. hint: install "
+    "torch, or choose another codec, such as fp8_e4m3",
+    "all_reduce：对 CUDA 数组使用 codec={codec} 需要模块 {module}，但无法导入。"
+    "建议：安装 torch，或选择其他编解码器（例如 fp8_e4m3）",
 )
 STAGED = Template(
     "comm.staged_on_cuda",
@@ -48,4 +49,3 @@ STAGED = Template(
     "rank {rank}：CUDA 数组的内存无法与其他 rank 共享，调用将经由暂存缓冲区复制。"
     "建议：不要使用 torch 的可扩展段，或无法导出的内存池",
 )
-CUDA_CALL = Template("comm.cuda_call", "{call} on CUDA", "CUDA 上的 {call}")

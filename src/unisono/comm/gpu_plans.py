@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from unisono import _engine
 from unisono.algorithms.declaration import Algorithm
@@ -14,7 +15,9 @@ from unisono.comm.codec_agreement import RoundingMode, agrees, rounding_mode_of,
 from unisono.comm.plan_cache import MOST_PLANS, MOST_PROGRAMS, LeastRecentlyUsed, ProgramKey
 from unisono.comm.programs import FOR_UNEQUAL, check_blocks
 from unisono.gpu.connection import GpuSide
+from unisono.gpu.costs import KERNEL_RATES, STREAM_RATES
 from unisono.gpu.plans import DevicePlan, device_plan
+from unisono.gpu.selection import choose_for_device
 from unisono.verifier import ProvedSchedule, proved
 
 DEVICE = "cuda"  # in the texts of calls
@@ -26,9 +29,10 @@ TYPE_TO_MOVE = {1: "uint8", 2: "int16", 4: "int32", 8: "int64", 16: "complex128"
 class GpuPlans:
     """The plans of one communicator, by request."""
 
-    def __init__(self, link: Link, side: GpuSide) -> None:
+    def __init__(self, link: Link, side: GpuSide, forget: Callable[[_engine.GpuPlan], None]) -> None:
         self._rank, self._size = link.rank, link.size
         self._side = side
+        self._forget = forget  # tells the fast path that a plan was dropped
         self._plans: LeastRecentlyUsed[CallRequest, _engine.GpuPlan] = LeastRecentlyUsed(MOST_PLANS)
         self._proved: LeastRecentlyUsed[ProgramKey, ProvedSchedule] = LeastRecentlyUsed(MOST_PROGRAMS)
 
@@ -41,7 +45,9 @@ class GpuPlans:
         plan = self._plans.get(request)
         if plan is None:
             plan = self._make(request)
-            self._plans.add(request, plan)
+            dropped = self._plans.add(request, plan)
+            if dropped is not None:
+                self._forget(dropped)
         return plan
 
     def _make(self, request: CallRequest) -> _engine.GpuPlan:
@@ -86,15 +92,12 @@ class GpuPlans:
         return made
 
     def _chosen(self, request: CallRequest, rounding: RoundingMode) -> Algorithm:
-        from unisono.algorithms.catalogue import algorithms_serving
-
-        size, root = self._size, request.root
-        usable = [
-            each
-            for each in algorithms_serving(request.collective, size)
-            if agrees(each.schedule(size, root), rounding)
-        ]
-        return next((each for each in usable if each.name.partition("/")[2] == "direct"), usable[0])
+        """Return the best algorithm known with which all ranks get the same bits."""
+        nbytes = sum(request.lengths.input) * ELEMENT_BYTES[request.dtype]
+        rates = KERNEL_RATES if self._side.agreement.mode == "kernel" else STREAM_RATES
+        return choose_for_device(
+            request.collective, self._size, request.root, nbytes, rates, lambda schedule: agrees(schedule, rounding)
+        )  # fmt: skip
 
 
 def _fingerprint(*agreed: object) -> int:

@@ -29,7 +29,7 @@ class GpuWork:
     arrays alive until the call is over.
     """
 
-    __slots__ = ("__weakref__", "_current_stream", "_endpoint", "_event", "_over", "_text")
+    __slots__ = ("__weakref__", "_current_stream", "_endpoint", "_error", "_event", "_over", "_text")
 
     def __init__(
         self, endpoint: _engine.Endpoint, event: _engine.GpuEvent, text: str, current_stream: Callable[[], int]
@@ -39,14 +39,19 @@ class GpuWork:
         self._text = text
         self._current_stream = current_stream
         self._over = False  # successful
+        self._error: UnisonoError | None = None
 
     def done(self) -> bool:
         """Return whether the call is over on the GPU, successful or not."""
-        if not self._over:
+        if not self._over and self._error is None:
             self._endpoint.check_process()
-            if not self._event.done():
-                return False
-            self._over = not self._endpoint.broken
+            try:
+                if not self._event.done():
+                    return False
+                self._endpoint.raise_if_broken()
+                self._over = True
+            except UnisonoError as error:
+                self._error = error
         return True
 
     def wait(self, timeout: float | None = None) -> None:
@@ -58,6 +63,8 @@ class GpuWork:
         if timeout is not None:
             self._wait_on_host(timeout)
         elif not self._over:
+            if self._error is not None:
+                raise self._error
             self._endpoint.raise_if_broken()
         self._event.wait(self._current_stream())
 
@@ -70,29 +77,27 @@ class GpuWork:
 
     def wait_until_done(self, seconds: float) -> bool:
         """Wait on the host until the call is over, or for ``seconds``; return whether it is over."""
-        return self.done() or (self._event.synchronize(seconds) and self.done())
+        if not self.done():
+            try:
+                if not self._event.synchronize(seconds):
+                    return False
+            except UnisonoError as error:
+                self._error = error
+        return self.done()
 
     def source_rank(self) -> None:
         """Return None: a receive into a CUDA array names its source."""
 
     def exception(self) -> UnisonoError | None:
         """Return the error of the call; None if it succeeded or is still running."""
-        if not self.done() or self._over:
-            return None
-        try:
-            self._endpoint.raise_if_broken()
-        except UnisonoError as error:
-            return error
-        return None
+        return self._error if self.done() else None
 
     def _wait_on_host(self, seconds: float) -> None:
         if not self.wait_until_done(seconds):
-            self._endpoint.raise_if_broken()
-            raise CollectiveTimeout(
-                messages.NOT_FINISHED(call=self._text, seconds=seconds, note=self._endpoint.note())
-            )
-        if not self._over:
-            self._endpoint.raise_if_broken()
+            note = self._endpoint.note()
+            raise CollectiveTimeout(messages.NOT_FINISHED(call=self._text, seconds=seconds, note=note))
+        if self._error is not None:
+            raise self._error
 
     def __repr__(self) -> str:
         return f"<GpuWork: {self._text}, {'done' if self.done() else 'running'}>"

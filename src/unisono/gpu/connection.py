@@ -22,6 +22,7 @@ from unisono.gpu.nvrtc import kernel_image
 from unisono.message import Message
 
 Exchange = Callable[[bytes], list[bytes]]  # sends bytes to all ranks; returns those of every rank
+FIRST_KERNEL = ("int32", "none", "none")  # loaded by all ranks together, so that all learn if one cannot compile
 DEFAULT_PIPE_DIRECTORY = "/tmp/nvidia-mps"
 
 
@@ -46,17 +47,10 @@ class GpuSide:
         self.agreement = agreement
         self.endpoint = endpoint
         self._device = device
-        self._kernels: set[str] = set()
 
     def kernel(self, dtype: str, reduction: str, wire: str) -> str:
         """Return the name of the kernel for these; compile and load it at first use."""
-        name = f"{dtype}.{reduction}.{wire}"
-        if name not in self._kernels:
-            major, minor = self._device["major"], self._device["minor"]
-            image = kernel_image(dtype, reduction, wire, self.agreement.most, major, minor)
-            self.endpoint.load(name, image, 0)
-            self._kernels.add(name)
-        return name
+        return _load(self.endpoint, self._device, self.agreement.most, (dtype, reduction, wire))
 
     def status(self) -> GpuStatus:
         """Return the state."""
@@ -83,7 +77,7 @@ def connect_gpu(link: Link, ordinal: int, exchange: Exchange, call: str) -> GpuS
         facts = GpuFacts(problem=str(error))
     agreement = agree([GpuFacts.unpacked(data) for data in exchange(facts.packed())])
     assert device is not None  # otherwise the ranks would not have agreed
-    endpoint = _opened(link, ordinal, agreement, exchange)
+    endpoint = _opened(link, device, agreement, exchange)
     link.before_close.append(endpoint.close)
     link.in_forked_child.append(endpoint.abandon)
     return GpuSide(ordinal, device, agreement, endpoint)
@@ -113,16 +107,25 @@ def _facts(link: Link, device: _engine.GpuDevice) -> GpuFacts:
     )  # fmt: skip
 
 
-def _opened(link: Link, ordinal: int, agreement: Agreement, exchange: Exchange) -> _engine.GpuEndpoint:
+def _load(endpoint: _engine.GpuEndpoint, device: _engine.GpuDevice, most: int, variant: tuple[str, str, str]) -> str:
+    """Return the name of the kernel for a type, a reduction and a wire format; compile and load it at first use."""
+    name = ".".join(variant)
+    if not endpoint.loaded(name):
+        endpoint.load(name, kernel_image(*variant, most, device["major"], device["minor"]), 0)
+    return name
+
+
+def _opened(link: Link, device: _engine.GpuDevice, agreement: Agreement, exchange: Exchange) -> _engine.GpuEndpoint:
     """Return the endpoint of this rank, connected to those of the others."""
     endpoint: _engine.GpuEndpoint | None = None
 
     def make() -> bytes:
         nonlocal endpoint
         endpoint = _engine.GpuEndpoint(
-            cuda_driver(), link.endpoint, agreement.board, ordinal, agreement.most, agreement.blocks, SCRATCH_BYTES,
-            agreement.mode == "kernel",
+            cuda_driver(), link.endpoint, agreement.board, device["ordinal"], agreement.most, agreement.blocks,
+            SCRATCH_BYTES, agreement.mode == "kernel",
         )  # fmt: skip
+        _load(endpoint, device, agreement.most, FIRST_KERNEL)
         return endpoint.handles()
 
     def connect(handles: list[bytes]) -> bytes:

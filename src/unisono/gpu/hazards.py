@@ -1,7 +1,7 @@
 """Finds what each atom has to wait for, from the memory that the atoms read and write.
 
 An atom reads what the last atom before it wrote, and overwrites what all earlier atoms have finished reading and
-writing. At the end of a pass each rank waits until nobody uses its memory any more.
+writing. At the end of a pass each rank waits until no other rank uses its memory.
 """
 
 from __future__ import annotations

@@ -112,7 +112,10 @@ class Layout:
             plain = self.scratch.plain_stride
             if encoded:
                 offset = self.lowered.plain_slots[rank] * plain + slot * self.scratch.encoded_stride
-            else:  # aligned as in the vector, so that whole vectors can be moved between the two
+            else:
+                # Aligned as in the vector, so that 16 bytes can be moved at a time between the two. Later contents of
+                # the slot begin at the same address: tile t must always be the same bytes.
+                start = self.table[self.lowered.first_content[rank, slot]][0]
                 offset = slot * plain + start * self.element_bytes % VECTOR
             return Ref(rank, buffer, offset, encoded)
         if self.lengths.known_to_all or rank == self.rank:

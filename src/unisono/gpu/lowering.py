@@ -29,6 +29,7 @@ class LoweredForDevice:
     plain_slots: tuple[int, ...]  # of the scratch memory of each rank
     encoded_slots: tuple[int, ...]
     contacts: tuple[tuple[int, ...], ...]  # of each rank: the ranks with which it exchanges anything
+    first_content: dict[tuple[int, int], int]  # by rank and plain scratch slot: the slot that it is first as long as
 
     @property
     def uses_reduction(self) -> bool:
@@ -79,8 +80,17 @@ def _kept(key: tuple[str, Rounding | None, bool, bool], given: _Given) -> Lowere
     programs = steps_of(atoms, schedule.size)
     return LoweredForDevice(
         schedule, collective, tuple(map(tuple, programs)), tuple(ordered.plain_slots), tuple(ordered.encoded_slots),
-        contacts,
+        contacts, _first_content(atoms),
     )  # fmt: skip
+
+
+def _first_content(atoms: list[Atom]) -> dict[tuple[int, int], int]:
+    found: dict[tuple[int, int], int] = {}
+    for atom in atoms:
+        for place in atom.destinations:
+            if place.buffer == program.SCRATCH and not place.encoded:
+                found.setdefault((place.rank, place.slot), place.length_of)
+    return found
 
 
 def _last_atoms(lowered: list[Lowered], atoms: list[Atom], encodes: bool, divides: bool, aliased: bool) -> list[Atom]:

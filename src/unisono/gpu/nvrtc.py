@@ -1,7 +1,7 @@
 """Compiles kernels for a GPU with NVRTC, through cuda.core, which is imported only here and only when needed.
 
-An image (a cubin) is stored in the cache directory of the user, so each kernel is compiled once per machine. Its record
-is named by everything that decides its bytes: the source, the options, the architecture and the version of NVRTC.
+An image (a cubin) is stored in the cache directory of the user, so each kernel is compiled once per machine. Its
+record is named by everything that decides its bytes: source, options, architecture, and version of NVRTC.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ STANDARD = "c++20"
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$')
 
 NO_COMPILER = Template(
-    "nvrtc.no_compiler",
-    "cannot compile kernels for the GPU: {reason}; expected the packages cuda-core and nvidia-cuda-nvrtc: "
-    "{command}",
+    "gpu.nvrtc_no_compiler",
+    "cannot compile kernels for the GPU: {reason}; expected the packages cuda-core and nvidia-cuda-nvrtc: {command}",
     "无法为 GPU 编译内核：{reason}；需要软件包 cuda-core 和 nvidia-cuda-nvrtc：{command}",
 )
 NOT_COMPILED = Template(
-    "nvrtc.not_compiled",
+    "gpu.nvrtc_not_compiled",
     "NVRTC {version} cannot compile {source} for {architecture}: {reason}",
     "NVRTC {version} 无法为 {architecture} 编译 {source}：{reason}",
 )
-NOT_AN_IMAGE = Template("nvrtc.not_an_image", "expected a compiled kernel", "应为编译好的内核")
-HINT = Template("nvrtc.hint", "the kernel is compiled again", "将重新编译内核")
+NOT_AN_IMAGE = Template("gpu.nvrtc_not_an_image", "expected a compiled kernel", "应为编译好的内核")
+HINT = Template("gpu.nvrtc_hint", "the kernel is compiled again", "将重新编译内核")
 INSTALL = 'pip install "cuda-core[cu13]"'
 
 

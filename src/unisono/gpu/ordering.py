@@ -209,7 +209,7 @@ class _Run:
     def _home(self, rank: int, instruction: Instruction, operand: Operand) -> Place:
         """Return where the receivers read a chunk that this rank sends by pull.
 
-        A sum that is passed on is often not kept; then it may replace its first operand, which nobody needs again.
+        A sum that is passed on is often not kept; then it may replace its first operand, which is not needed again.
         """
         if instruction.kind != SEND and operand.out is not None:
             return place_of(rank, operand.out)

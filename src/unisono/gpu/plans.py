@@ -11,7 +11,7 @@ from unisono.errors import UsageError
 from unisono.gpu import messages
 from unisono.gpu.costs import fastest
 from unisono.gpu.layout import SCRATCH_BYTES, Layout, pair_bytes
-from unisono.gpu.lowering import lower_for_device
+from unisono.gpu.lowering import LoweredForDevice, lower_for_device
 from unisono.gpu.stream_plan import pack_stream_ops, stream_ops
 from unisono.verifier import ProvedSchedule
 
@@ -54,6 +54,14 @@ def device_plan(
         lowered, _ = fastest(proved, divides, sum(lengths.input) * element_bytes)
     else:  # the ranks could not decide alike
         lowered = lower_for_device(proved, divides)
+    return plan_of(lowered, rank, lengths, element_bytes, codec, most_blocks, scratch_bytes)
+
+
+def plan_of(
+    lowered: LoweredForDevice, rank: int, lengths: Lengths, element_bytes: int, codec: Codec | None, most_blocks: int,
+    scratch_bytes: int = SCRATCH_BYTES,
+) -> DevicePlan:  # fmt: skip
+    """Return the plan of a call with certain device programs."""
     layout = Layout(lowered, rank, lengths, element_bytes, codec, scratch_bytes)
     program = layout.program()
     bias_in, bias_out = layout.biases()

@@ -1,4 +1,4 @@
-"""Selects the algorithm of a call on GPUs that names none, by the time that its device programs should take (costs.py).
+"""Selects the algorithm of a call on GPUs that names none, by the predicted time of its device programs (costs.py).
 
 A new algorithm needs nothing else to be considered.
 """
@@ -15,6 +15,8 @@ from unisono.gpu.costs import KERNEL_RATES, DeviceRates, fastest
 from unisono.schedule import Schedule
 from unisono.verifier import ProvedSchedule, proved
 
+SIGNIFICANT_BITS = 4
+
 
 def choose_for_device(
     collective: Collective, size: int, root: int | None, nbytes: int, rates: DeviceRates = KERNEL_RATES,
@@ -25,10 +27,16 @@ def choose_for_device(
     ``nbytes`` are the bytes of the whole vector. ``may_be_used`` tells whether a schedule can be used, for example
     because all ranks agree although a codec rounds; by default every one can.
     """
+    # Vectors of nearly the same length get the same algorithm, so that it is found at once.
+    shift = max(0, nbytes.bit_length() - SIGNIFICANT_BITS)
+    ranked = _ranked(collective, size, root, nbytes >> shift << shift, rates)
+    return next(each for each in ranked if may_be_used is None or may_be_used(each.schedule(size, root)))
+
+
+@lru_cache(maxsize=1024)
+def _ranked(collective: Collective, size: int, root: int | None, nbytes: int, rates: DeviceRates) -> list[Algorithm]:
     candidates = _candidates(collective, size, root)
-    ranked = sorted(candidates, key=lambda each: fastest(each[1], False, nbytes, rates)[1])
-    usable = (each for each, _ in ranked if may_be_used is None or may_be_used(each.schedule(size, root)))
-    return next(usable)
+    return [each for each, _ in sorted(candidates, key=lambda each: fastest(each[1], False, nbytes, rates)[1])]
 
 
 @lru_cache(maxsize=64)

@@ -4,7 +4,7 @@ All atoms of a rank on the same level form a step. A step waits only for steps o
 wait in a cycle, and the number of synchronizations on the longest path is the least that the dependencies allow.
 
 A wait is left out where earlier waits imply it (the *clock* of a step says which steps of other ranks are complete
-once it begins), and only signals that somebody waits for are sent.
+once it begins), and only signals that a peer waits for are sent.
 """
 
 from __future__ import annotations

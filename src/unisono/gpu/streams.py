@@ -37,6 +37,12 @@ def current_torch_stream(device: int) -> int:
     return int(_torch().cuda.current_stream(device).cuda_stream)
 
 
+def torch_stream_function() -> Callable[[int], int]:
+    """Return the fastest function that returns the handle of torch's current stream on a device."""
+    found: Callable[[int], int] = getattr(_torch()._C, "_cuda_getCurrentRawStream", current_torch_stream)
+    return found
+
+
 def keep_for_stream(arrays: Iterable[Any], stream: int, device: int) -> list[Any]:
     """Let torch keep the memory of its tensors until ``stream`` has used it; return the arrays that are no tensors.
 

@@ -6,7 +6,7 @@
 - *unused*: the receiver does not keep the chunk.
 
 A put is the cheapest: the data are written once, and the signal that says so is the last one. It is possible where
-nobody has touched that part of the receiver's output before, except the sender itself: then no permission is needed
+no rank has touched that part of the receiver's output before, except the sender itself: then no permission is needed
 beyond the entry of the receiver into the call. With a codec all messages are staged, encoded.
 """
 

@@ -189,3 +189,30 @@ TRACE_RANK = Template("launch.trace_rank", "1 rank", "1 个 rank")
 TRACE_RANKS = Template("launch.trace_ranks", "{count} ranks", "{count} 个 rank")
 TRACE_MISSING = Template("launch.trace_missing", ", without rank {ranks}", "，缺少 rank {ranks}")
 TRACE_DROPPED = Template("launch.trace_dropped", "; the oldest {count} were dropped", "；最早的 {count} 个已丢弃")
+
+# mps.py
+NO_MPS = Template(
+    "launch.no_mps",
+    "MPS: there is no program {program!r}; expected it on the PATH; hint: it comes with NVIDIA's driver",
+    "MPS：找不到程序 {program!r}；它应位于 PATH 中；建议：它随 NVIDIA 驱动程序一起安装",
+)
+MPS_WITHOUT_GPU = Template(
+    "launch.mps_without_gpu",
+    "MPS: this machine has no NVIDIA GPU, or its driver is not loaded ({driver} does not exist)",
+    "MPS：本机没有 NVIDIA GPU，或其驱动程序未加载（{driver} 不存在）",
+)
+MPS_NOT_STARTED = Template(
+    "launch.mps_not_started",
+    "MPS: `{command}` did not start a daemon: {reason}; its log: {log}",
+    "MPS：`{command}` 未能启动守护程序：{reason}；其日志：{log}",
+)
+MPS_EXIT_CODE = Template("launch.mps_exit_code", "it ended with code {code}", "它以返回码 {code} 结束")
+MPS_TIMEOUT = Template(
+    "launch.mps_timeout", "it did not answer within {seconds} seconds", "它在 {seconds} 秒内没有应答"
+)
+MPS_NO_LOG = Template("launch.mps_no_log", "(empty)", "（空）")
+MPS_AND_HOSTS = Template(
+    "launch.mps_and_hosts",
+    "--mps cannot be combined with --hosts; hint: start an MPS daemon on every host before the job",
+    "--mps 不能与 --hosts 一起使用；建议：在作业开始之前，在每台主机上启动 MPS 守护程序",
+)

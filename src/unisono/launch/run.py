@@ -29,6 +29,7 @@ from unisono.errors import UsageError
 from unisono.launch import messages
 from unisono.launch.limits import check_size
 from unisono.launch.line_prefix import InterruptFilter, LineAssembler, with_prefix, write_all
+from unisono.launch.mps import mps_variables
 from unisono.launch.outcome import Ending, Outcome, outcome_of
 from unisono.launch.signals import SignalReader
 from unisono.launch.stdin_forwarding import TerminalInput, is_controlling_terminal
@@ -72,25 +73,29 @@ def no_prefix(rank: int, descriptor: int) -> bytes:
 
 def launch(
     command: Sequence[str], size: int, *, prefix: Prefix = plain_prefix, bind: bool = False,
-    trace: str | None = None, grace: GracePeriods = GRACE_PERIODS, oversubscribe: bool = False,
+    trace: str | None = None, grace: GracePeriods = GRACE_PERIODS, oversubscribe: bool = False, mps: bool = False,
 ) -> Outcome:  # fmt: skip
     """Run a command on ``size`` ranks; return when all of them, and all processes that they started, have ended.
 
     Rank 0 has the standard input of the launcher. With ``bind``, rank r is pinned to core r modulo the number of
     cores. ``trace`` is the folder to which every rank writes a trace of its communicators. ``oversubscribe`` lifts
-    the limit on the number of ranks.
+    the limit on the number of ranks. With ``mps``, the ranks share GPUs through a private MPS daemon.
     """
     check_size(size, oversubscribe=oversubscribe, override="--oversubscribe")
     with (
         SignalReader((SIGINT, SIGTERM, SIGHUP, SIGTSTP)) as signals,
         job_directory() as directory,
+        mps_variables(wanted=mps) as gpu_variables,  # it quits when all ranks have ended
         UnixProcessGroup(directory) as group,
         contextlib.closing(Job(range(size), group, signals, grace)) as job,
     ):
         request = None
         if trace is not None:
             request = trace_request(time.monotonic_ns(), os.path.basename(directory), trace)
-        job.start(command, lambda rank: environment_of_rank(rank, size, directory, trace=request), prefix, bind)
+        job.start(
+            command, lambda rank: environment_of_rank(rank, size, directory, trace=request) | gpu_variables, prefix,
+            bind,
+        )  # fmt: skip
         job.wait()
         return outcome_of(job.endings, read_fault_log(directory), job.ended_by)
 

@@ -25,6 +25,7 @@ from unisono.comm.machine import load_tuning
 from unisono.errors import CommError, PeerLost, UsageError
 from unisono.launch import messages
 from unisono.launch.limits import check_size
+from unisono.launch.mps import mps_variables
 from unisono.launch.unix_process_group import die_with_parent
 
 GRACE_S = 2.0  # the time that the other ranks have to end when one has failed
@@ -43,14 +44,16 @@ class Outcome:
 
 def spawn(
     function: Callable[..., Any], size: int, *args: Any, timeout: float = 300.0, start: str = "fork",
-    oversubscribe: bool = False, **kwargs: Any,
+    oversubscribe: bool = False, mps: bool = False, **kwargs: Any,
 ) -> list[Any]:  # fmt: skip
     """Run ``function(comm, *args, **kwargs)`` on ``size`` new ranks and return the values that they return, by rank.
 
     ``function`` gets the communicator of the ranks, then ``args`` and ``kwargs``. ``timeout`` is that of the
     communicator, in seconds (default 300). ``start`` is the way to create processes: "fork" (default) is fast and
     accepts any function, also one of a notebook; "spawn" starts a new interpreter, which a program with threads needs
-    (torch, once it has computed something). ``oversubscribe`` lifts the limit of 64 ranks per core.
+    (torch, once it has computed something). ``oversubscribe`` lifts the limit of 64 ranks per core. ``mps`` lets
+    ranks that share a GPU use it at the same time: it starts a private MPS daemon, which ends with the ranks
+    (default: False).
 
     If the function raises on a rank, the others are stopped and the first exception is raised here. UsageError is
     raised if the arguments cannot work or a value cannot be pickled. For example::
@@ -64,7 +67,7 @@ def spawn(
     """
     try:
         outcomes = outcomes_of(
-            function, size, *args, timeout=timeout, start=start, oversubscribe=oversubscribe, **kwargs
+            function, size, *args, timeout=timeout, start=start, oversubscribe=oversubscribe, mps=mps, **kwargs
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt from None  # without the frames in which it arrived
@@ -87,7 +90,7 @@ def _are_equal(first: BaseException | None, second: BaseException) -> bool:
 
 def outcomes_of(
     function: Callable[..., Any], size: int, *args: Any, timeout: float = 300.0, start: str = "fork",
-    patience_s: float = GRACE_S, oversubscribe: bool = False, **kwargs: Any,
+    patience_s: float = GRACE_S, oversubscribe: bool = False, mps: bool = False, **kwargs: Any,
 ) -> list[Outcome]:  # fmt: skip
     """Run a function as ``spawn`` does, and return the outcome of every rank instead of raising its error.
 
@@ -96,6 +99,15 @@ def outcomes_of(
     check_size(size, oversubscribe=oversubscribe, override="oversubscribe=True")
     if start not in ("fork", "spawn"):
         raise UsageError(messages.NO_SUCH_START(start=start))
+    with mps_variables(wanted=mps) as variables:
+        return _run_ranks(function, size, args, kwargs, timeout, start, patience_s, variables)
+
+
+def _run_ranks(
+    function: Callable[..., Any], size: int, args: Any, kwargs: Any, timeout: float, start: str, patience_s: float,
+    variables: dict[str, str],
+) -> list[Outcome]:  # fmt: skip
+    """Run a function on new ranks, whose environment has these variables in addition."""
     context: Any = multiprocessing.get_context(start)
     # The ranks get the name and the secret directly from this process: no file can be left behind.
     name, secret = secrets.token_hex(16), secrets.token_hex(32)
@@ -108,7 +120,7 @@ def outcomes_of(
             identity = RankIdentity(rank, size, rank, size, "alone", "")
             process = context.Process(
                 target=_run_rank,
-                args=(write_end, identity, (name, secret), os.getpid(), timeout, function, args, kwargs),
+                args=(write_end, identity, (name, secret), os.getpid(), timeout, variables, function, args, kwargs),
                 daemon=True, name=f"rank {rank}",
             )  # fmt: skip
             with _interrupts_held_back():  # a rank must not be interrupted before it handles that itself
@@ -188,8 +200,9 @@ def _outcome(pipe: Connection, rank: int, process: Any) -> Outcome:
 
 def _run_rank(
     pipe: Connection, identity: RankIdentity, address: tuple[str, str], parent: int, timeout: float,
-    function: Callable[..., Any], args: Any, kwargs: Any,
+    variables: dict[str, str], function: Callable[..., Any], args: Any, kwargs: Any,
 ) -> None:  # fmt: skip
+    os.environ.update(variables)  # CUDA reads them when the function first uses it
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent handles Ctrl-C, and stops its ranks
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])

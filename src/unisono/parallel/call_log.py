@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 # The phase of training in which a collective runs: before the first step, in the forward pass, in the backward pass,
 # in the update after it, or between steps, when a state is saved or loaded.
 PHASES = ("start", "forward", "backward", "update", "state")
@@ -25,7 +27,9 @@ class Entry:
     ``axis``: of the mesh, if there is one: "dp", "tp", ...
     ``codec``: the name of the codec, or an empty string.
     ``sent_bytes``: the least that each rank sends; algorithms with fewer steps send more.
-    ``waited_s``: the time that this rank was blocked in the call, in seconds.
+    ``waited_s``: the time that this rank was blocked in the call, in seconds; with CUDA tensors, the time that its
+    stream was, which is known at the end of the block.
+    ``waits``: pairs of CUDA events around waits whose time is not known yet.
     """
 
     collective: str
@@ -38,6 +42,14 @@ class Entry:
     dtype: str = ""
     sent_bytes: int = 0
     waited_s: float = 0.0
+    waits: list[tuple[Any, Any]] = field(default_factory=list, repr=False, compare=False)
+
+    def settle(self) -> None:
+        """Add the waits of a CUDA stream, which have ended, to the time."""
+        for began, ended in self.waits:
+            ended.synchronize()
+            self.waited_s += began.elapsed_time(ended) / 1000
+        self.waits.clear()
 
 
 @dataclass
@@ -90,6 +102,8 @@ def record() -> Iterator[Log]:
         yield log
     finally:
         _open_logs.remove(log)
+        for entry in log.entries:
+            entry.settle()
 
 
 def has_open_log() -> bool:
@@ -104,16 +118,30 @@ def add_entry(entry: Entry) -> Entry:
     return entry
 
 
+@contextmanager
+def timed(entry: Entry, on_cuda: bool) -> Iterator[None]:
+    """Add the time that the block takes to an entry: on the host, or ``on_cuda`` on the current stream."""
+    if on_cuda and not torch.cuda.is_current_stream_capturing():
+        began, ended = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        began.record()
+        yield
+        ended.record()
+        entry.waits.append((began, ended))
+        return
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        entry.waited_s += time.perf_counter() - start
+
+
 class TimedWork:
     """A work that adds the time spent waiting to its entry."""
 
-    def __init__(self, work: Any, entry: Entry) -> None:
-        self._work, self._entry = work, entry
+    def __init__(self, work: Any, entry: Entry, on_cuda: bool = False) -> None:
+        self._work, self._entry, self._on_cuda = work, entry, on_cuda
 
     def wait(self) -> None:
         """Wait until the collective is complete; raise its error if it failed."""
-        began = time.perf_counter()
-        try:
+        with timed(self._entry, self._on_cuda):
             self._work.wait()
-        finally:
-            self._entry.waited_s += time.perf_counter() - began

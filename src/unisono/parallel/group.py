@@ -10,7 +10,6 @@ Every call has the name of its tensor and the phase of the step in which it runs
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -20,7 +19,7 @@ from torch import Tensor
 from unisono import codecs, collectives
 from unisono.compiler import Hosts
 from unisono.errors import UsageError
-from unisono.parallel.call_log import Entry, TimedWork, add_entry, has_open_log
+from unisono.parallel.call_log import Entry, TimedWork, add_entry, has_open_log, timed
 from unisono.parallel.messages import NOT_A_GROUP
 
 
@@ -169,12 +168,13 @@ class Group(ABC):
     def _make(self, entry: Entry | None, async_op: bool, call: Any, *arguments: Any) -> Work:
         if entry is None:
             return call(async_op, *arguments) or Done()
-        began = time.perf_counter()
-        work = call(async_op, *arguments)
-        if work is None:  # a blocking call: the rank waited for its whole duration
-            entry.waited_s += time.perf_counter() - began
-            return Done()
-        return TimedWork(work, entry)
+        on_cuda = arguments[0].is_cuda
+        if async_op:
+            work = call(True, *arguments)
+        else:
+            with timed(entry, on_cuda):  # the rank waits for the whole duration of a blocking call
+                work = call(False, *arguments)
+        return Done() if work is None else TimedWork(work, entry, on_cuda)
 
 
 def _sent_bytes(collective: str, count: int, size_bytes: int, size: int, codec: Any) -> int:

@@ -1,4 +1,4 @@
-"""The group of a communicator: CPU tensors, one machine."""
+"""The group of a communicator."""
 
 from __future__ import annotations
 

@@ -15,7 +15,9 @@ from unisono.reductions import REDUCTIONS, check_op
 from unisono.torch_backend.process_group import UnisonoProcessGroup
 
 WITHOUT_AVG = ("gloo", "mpi")  # backends that cannot average
-BUCKET_BYTES = {"unisono": 1 << 20, "gloo": 4 << 20}  # of backends with a lower latency than the others
+# Of backends with a lower latency than the others; of ours also where it serves only some devices of a group.
+BUCKET_BYTES = {"gloo": 4 << 20}
+OWN_BUCKET_BYTES = 1 << 20
 
 
 def is_process_group(group: Any) -> bool:
@@ -31,11 +33,12 @@ class TorchGroup(Group):
             raise UsageError(NO_PROCESS_GROUP())
         self.group = group or dist.group.WORLD
         self.rank, self.size, self.axis = dist.get_rank(self.group), dist.get_world_size(self.group), axis
-        if isinstance(self.group, UnisonoProcessGroup):
-            self.hosts = self.group.communicator.hosts
         backend = dist.get_backend(self.group)
         self.averages = backend not in WITHOUT_AVG
         self.bucket_bytes = BUCKET_BYTES.get(backend, Group.bucket_bytes)
+        if isinstance(self.group, UnisonoProcessGroup):
+            self.hosts = self.group.communicator.hosts
+            self.bucket_bytes = OWN_BUCKET_BYTES
 
     def split(self, color: int, key: int = 0, axis: str = "") -> Group:
         """Return the group of all ranks that pass the same color, in the order of their keys. All ranks call this."""

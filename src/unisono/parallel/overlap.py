@@ -55,26 +55,28 @@ class Overlap:
         return self.exposed_s / self.alone_s if self.alone_s else 0.0
 
 
-def measure_overlap(step: Callable[[], Any], *groups: Group, steps: int = 10) -> Overlap:
+def measure_overlap(step: Callable[[], Any], *groups: Group, steps: int = 10, device: Any = "cpu") -> Overlap:
     """Run a step several times, then its collectives alone; return the times. All ranks of all groups call this.
 
     ``step``: a function that trains one step.
     ``groups``: the groups that the step communicates in, one for each axis.
     ``steps``: the number of steps to measure.
+    ``device``: that of the tensors. On a CUDA device, *waited* is the time that the stream of the step waits.
     """
     taken, logs = [], []
     for _ in range(WARM_UP + steps):
         for group in groups:
-            _synchronise(group)
+            _synchronise(group, device)
         with record() as log:
             began = time.perf_counter()
             step()
+            _finish(device)
             taken.append(time.perf_counter() - began)
         logs.append(log)
     counted = logs[WARM_UP:]
     return Overlap(
         statistics.median(taken[WARM_UP:]), statistics.median(log.waited_s for log in counted),
-        sum(_exposed(counted, group) for group in groups), replay(logs[-1], *groups),
+        sum(_exposed(counted, group) for group in groups), replay(logs[-1], *groups, device=device),
     )  # fmt: skip
 
 
@@ -86,12 +88,13 @@ def _exposed(logs: list[Log], group: Group) -> float:
     return statistics.median(last)
 
 
-def replay(log: Log, *groups: Group, times: int = 5) -> float:
+def replay(log: Log, *groups: Group, times: int = 5, device: Any = "cpu") -> float:
     """Repeat the collectives of a log one after the other, on new tensors; return the seconds they take.
 
     ``log``: a log of ``record()``.
     ``groups``: the groups of its collectives, one for each axis.
     ``times``: the number of repetitions; the median of each collective on this rank counts.
+    ``device``: that of the tensors.
 
     An all-to-all of unequal parts is repeated with equal parts.
     """
@@ -104,27 +107,35 @@ def replay(log: Log, *groups: Group, times: int = 5) -> float:
             raise UsageError(
                 NO_GROUP_FOR_ENTRY(collective=entry.collective, name=entry.name, size=entry.size, axis=axis)
             )
-        call = _call(entry, group)
+        call = _call(entry, group, device)
         call()
         seconds = []
         for _ in range(times):
-            _synchronise(group)
+            _synchronise(group, device)
             began = time.perf_counter()
             call()
+            _finish(device)
             seconds.append(time.perf_counter() - began)
         total += statistics.median(seconds)
     return total
 
 
-def _synchronise(group: Group) -> None:
-    group.all_reduce(torch.zeros(1), name="(barrier)", phase="start")
+def _synchronise(group: Group, device: Any) -> None:
+    group.all_reduce(torch.zeros(1, device=device), name="(barrier)", phase="start")
+    _finish(device)
 
 
-def _call(entry: Entry, group: Group) -> Callable[[], Any]:
+def _finish(device: Any) -> None:
+    """Wait until the work of this rank on a device is over."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _call(entry: Entry, group: Group, device: Any) -> Callable[[], Any]:
     """Return a function that repeats the collective of an entry."""
     dtype = getattr(torch, entry.dtype)
     options: dict[str, Any] = {"name": entry.name, "phase": entry.phase}
-    whole = torch.zeros(entry.bytes // dtype.itemsize, dtype=dtype)
+    whole = torch.zeros(entry.bytes // dtype.itemsize, dtype=dtype, device=device)
     each = len(whole) // group.size
     if entry.collective == "all_to_all":
         whole = whole[: each * group.size]
@@ -136,7 +147,7 @@ def _call(entry: Entry, group: Group) -> Callable[[], Any]:
     options["codec"] = entry.codec or None
     if entry.collective == "all_reduce":
         return lambda: group.all_reduce(whole, **options)
-    part = torch.zeros(each, dtype=dtype)
+    part = torch.zeros(each, dtype=dtype, device=device)
     if entry.collective == "all_gather":
         return lambda: group.all_gather(whole, part, **options)
     return lambda: group.reduce_scatter(part, whole, **options)

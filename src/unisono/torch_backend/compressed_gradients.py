@@ -6,6 +6,7 @@ and hands the average back. (No `from __future__ import annotations` here: DDP i
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -19,9 +20,10 @@ from unisono.comm.codec_agreement import auto_codec_of, codec_for
 from unisono.compiler import Lengths
 from unisono.errors import UsageError
 from unisono.torch_backend import messages
-from unisono.torch_backend.dispatch import ASYNCHRONOUS, GroupDispatcher, TensorCall
+from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.dynamo import hide_from_dynamo
 from unisono.torch_backend.process_group import UnisonoProcessGroup
+from unisono.torch_backend.tensor_call import ASYNCHRONOUS, TensorCall
 from unisono.torch_backend.tensors import number_type
 
 Hook = Callable[[Any, Any], Any]
@@ -34,9 +36,10 @@ def codec_hook(codec: str | Codec | AutoCodec, *, error_feedback: bool = False) 
     (``Options(link_rate=...)``).
 
     The hook's state is the process group whose ranks exchange gradients, the one that DDP was given; None: the
-    default group. It must be one of backend "unisono", and gradients must be float32 and on the CPU.
-    With ``error_feedback`` (default: False), what the codec cuts off a rank's gradients is added to those of the next
-    step, which takes one more array per bucket. UsageError is raised if there is no such codec. For example::
+    default group. It must be one of backend "unisono", and gradients must be float32, on the CPU or on a
+    CUDA device. With ``error_feedback`` (default: False), what the codec cuts off a rank's gradients is added to
+    those of the next step, which takes one more array per bucket. UsageError is raised if there is no such codec.
+    For example::
 
         model.register_comm_hook(None, codec_hook("fp8_e4m3", error_feedback=True))
     """
@@ -51,7 +54,7 @@ def codec_hook(codec: str | Codec | AutoCodec, *, error_feedback: bool = False) 
             backend = dist.get_backend(group) if isinstance(group, dist.ProcessGroup) else type(group).__name__
             raise UsageError(messages.HOOK_BACKEND(codec=repr(str(found)), backend=backend))
         gradients = bucket.buffer()
-        if not gradients.is_cpu:
+        if not (gradients.is_cpu or gradients.is_cuda):
             raise UsageError(messages.HOOK_DEVICE(codec=repr(str(found)), device=gradients.device))
         codec_for(all_reduce, found, number_type(gradients, "all_reduce"))
         used: Codec | None = found
@@ -70,7 +73,7 @@ def codec_hook(codec: str | Codec | AutoCodec, *, error_feedback: bool = False) 
 
 def _correct(feedback: ErrorFeedback, key: int, gradients: Any) -> None:
     residual = feedback.residuals.get(key)
-    if residual is not None and residual.size != gradients.numel():
+    if residual is not None and len(residual) != gradients.numel():
         feedback.forget(key)  # after the first step DDP makes other buckets
     feedback.correct(key, gradients)
 
@@ -88,12 +91,15 @@ def _average(dispatcher: GroupDispatcher, gradients: Any, codec: Codec | None) -
 def _average_largest(dispatcher: GroupDispatcher, gradients: Any, codec: Codec | None) -> dist.Work:
     assert codec is not None  # top-k is always used
     size = dispatcher.comm.size
-    mine = torch.from_numpy(encode(gradients, codec))
-    pieces = torch.empty(size * mine.numel(), dtype=torch.uint8, device="cpu")
+    mine = torch.as_tensor(encode(gradients, codec))
+    pieces = torch.empty(size * mine.numel(), dtype=torch.uint8, device=mine.device)
     lengths = Lengths((mine.numel(),) * size, (mine.numel(),) * size)
     request = dispatcher.request(all_gather, lengths, "uint8")
 
     def finish() -> None:
+        if gradients.is_cuda:
+            import_module("unisono.gpu.coding").add_pieces(gradients.detach(), pieces, codec, size, "avg")
+            return
         add_pieces(gradients.detach().numpy(), pieces.numpy(), codec, size, "avg")
 
     return dispatcher.call(TensorCall("all_reduce", request, mine, pieces, [gradients], finish), ASYNCHRONOUS)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
+import torch
 import torch.distributed as dist
 
 from unisono.codecs import Codec
@@ -20,60 +20,22 @@ from unisono.collectives import Collective
 from unisono.comm.call_request import CallRequest
 from unisono.comm.communicator import Communicator
 from unisono.compiler import Lengths
-from unisono.errors import UsageError
-from unisono.torch_backend import messages
+from unisono.errors import CommError, UsageError
+from unisono.torch_backend import messages, watchdog
+from unisono.torch_backend.cuda_calls import CudaCalls
+from unisono.torch_backend.cuda_work import CudaWork, JoinedWork
 from unisono.torch_backend.future_threads import InOrder
 from unisono.torch_backend.futures import Callback, running_callback
 from unisono.torch_backend.private import profiler_enabled
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.side_lane import SideLane
-from unisono.torch_backend.tensors import Finish, Tensor
-from unisono.torch_backend.work import AllPending, FinishedWork, PendingWork
+from unisono.torch_backend.streams import Streams
+from unisono.torch_backend.tensor_call import FINISHED, CallOptions, TensorCall
+from unisono.torch_backend.tensors import Tensor
+from unisono.torch_backend.torch_errors import as_torch_error
+from unisono.torch_backend.work import AllPending, PendingWork
 
-NO_LIMIT = timedelta(0)
-FINISHED = FinishedWork()
-
-
-class TensorCall(NamedTuple):
-    """A call on tensors whose arguments were checked; nothing has been sent yet.
-
-    ``source`` and ``out`` are contiguous; they may be the same tensor.
-    """
-
-    name: str  # torch's name of the call
-    request: CallRequest
-    source: Tensor
-    out: Tensor
-    result: Sequence[Tensor]  # the value of the call's future
-    finish: Finish | None = None  # called after the engine has finished
-
-    def then(self, finish: Finish | None) -> TensorCall:
-        """Return the call with another ``finish``."""
-        return TensorCall(self.name, self.request, self.source, self.out, self.result, finish)
-
-    def with_result(self, result: Sequence[Tensor]) -> TensorCall:
-        """Return the call with another ``result``."""
-        return TensorCall(self.name, self.request, self.source, self.out, result, self.finish)
-
-
-class CallOptions(NamedTuple):
-    """The options of a call."""
-
-    blocking: bool = False  # return when the call is over; otherwise return a Work at once
-    limit_s: float | None = None  # the timeout; None: that of the group
-
-
-BLOCKING, ASYNCHRONOUS = CallOptions(True), CallOptions(False)
-
-
-def call_options_of(opts: Any, timeout: timedelta | None = None) -> CallOptions:
-    """Read torch's options, which are an object of one of many classes, a bare number, or None."""
-    if timeout is None:
-        timeout = getattr(opts, "timeout", None)
-    blocking = not getattr(opts, "asyncOp", True)
-    if timeout is not None and timeout > NO_LIMIT:
-        return CallOptions(blocking, timeout.total_seconds())
-    return BLOCKING if blocking else ASYNCHRONOUS
+Tracked = TypeVar("Tracked", PendingWork, CudaWork)
 
 
 class CallbackLane:
@@ -106,9 +68,12 @@ class GroupDispatcher:
         self.name = ""  # of the group
         self.calls = 0  # that were not made by callbacks
         self.closed = False
+        self.has_raised = False  # whether a call has failed, and the program knows it
         self.coalescing: list[dist.Work] | None = None
         self.order = InOrder()
         self.unfinished: weakref.WeakSet[PendingWork] = weakref.WeakSet()
+        self.streams = Streams()
+        self.cuda: CudaCalls | None = None  # once there is a call on GPU tensors
 
     def request(
         self, collective: Collective, lengths: Lengths, dtype: str, op: str | None = None, root: int | None = None,
@@ -140,10 +105,14 @@ class GroupDispatcher:
 
     def call(self, call: TensorCall, options: CallOptions) -> dist.Work:
         """Make a call."""
-        if profiler_enabled():
-            with in_profile(call.name, [call.source]):
-                return self._call(call, options)
-        return self._call(call, options)
+        try:
+            if profiler_enabled():
+                with in_profile(call.name, [call.source]):
+                    return self._call(call, options)
+            return self._call(call, options)
+        except CommError:
+            self.has_raised = True
+            raise
 
     def _call(self, call: TensorCall, options: CallOptions) -> dist.Work:
         self.check_open(call.name)
@@ -152,6 +121,9 @@ class GroupDispatcher:
         if callback is not None:
             return self._call_on_lane(call, limit_s, callback)
         self.calls += 1
+        if self.streams.serves(call.source):
+            work = self.cuda_calls().call(call, options.blocking and self.coalescing is None, limit_s)
+            return self.track(work) if isinstance(work, CudaWork) else work
         plan = self.comm.plan(call.request)
         source, out = call.source.data_ptr(), call.out.data_ptr()
         if options.blocking and self.coalescing is None:
@@ -167,6 +139,10 @@ class GroupDispatcher:
     def _call_on_lane(self, call: TensorCall, limit_s: float, callback: Callback) -> dist.Work:
         key = callback.key_of_next_call()
         side = self.callback_lane()
+        if self.streams.serves(call.source):
+            gpu: Any = side.comm
+            pending = side.lane.submit(f"{self.name} {key}", self.cuda_calls().on_lane(call, gpu, limit_s))
+            return self.track(PendingWork(pending, call.result, None, (self, call.name), key))
         plan = side.comm.plan(call.request)
 
         def run() -> None:
@@ -189,9 +165,39 @@ class GroupDispatcher:
             if self._callback_lane is not None:
                 self._callback_lane.comm.timeout = seconds
 
-    def track(self, work: PendingWork) -> PendingWork:
+    def finish_on_gpu(self, device: torch.device | None) -> None:
+        """Have the host wait for the calls on GPU tensors, and for the caller's stream on ``device``, if it has any.
+
+        A barrier does: like that of NCCL, it comes after everything in the streams.
+        """
+        if device is not None and device.type == "cuda":
+            self.streams.synchronize(self.streams.current(device.index))
+        if self.cuda is not None:
+            self.cuda.synchronize()
+            self.cuda.check()
+
+    def is_usual(self) -> bool:
+        """Return whether calls of the group are made by the user's thread, one by one, and are not watched."""
+        return (
+            running_callback() is None
+            and self.coalescing is None
+            and not profiler_enabled()
+            and not self.closed
+            and not self.records_calls
+        )
+
+    def cuda_calls(self) -> CudaCalls:
+        """Return what makes the calls on GPU tensors."""
+        if self.cuda is None:
+            self.cuda = CudaCalls(self.comm, self, self.streams)
+            self.cuda.marks_calls = self.records_calls
+            watchdog.watch(self.cuda)
+        return self.cuda
+
+    def track(self, work: Tracked) -> Tracked:
         """Keep track of a call that runs in the background."""
-        self.unfinished.add(work)
+        if isinstance(work, PendingWork):
+            self.unfinished.add(work)
         if self.coalescing is not None:
             self.coalescing.append(work)
         return work
@@ -200,6 +206,9 @@ class GroupDispatcher:
         """Return one work for several."""
         if len(works) == 1:
             return works[0]
+        on_gpu = [work for work in works if isinstance(work, CudaWork)]
+        if on_gpu:
+            return JoinedWork(works, on_gpu[-1], result)
         waiting = [work for work in works if isinstance(work, PendingWork)]
         if not waiting:
             return FINISHED
@@ -224,11 +233,14 @@ class GroupDispatcher:
         """Finish what was started, and leave."""
         if not self.closed:
             self.closed = True
+            unseen = None if self.cuda is None else self.cuda.unseen_error()
             if not self.comm.closed:
                 self.callback_lane()  # another rank may wait in its own: it must learn that this one leaves
             self.comm.close()
             if self._callback_lane is not None:
                 self._callback_lane.close()
+            if unseen is not None:
+                raise as_torch_error(unseen)
 
     def leave_in_child(self) -> None:
         """After a fork, in the child: running calls belong to the parent. Take no lock: none would be released."""
@@ -248,4 +260,10 @@ class GroupDispatcher:
 
     def has_unfinished_calls(self) -> bool:
         """Return whether a call runs in the background."""
-        return any(not work.is_completed() for work in list(self.unfinished))
+        if any(not work.is_completed() for work in list(self.unfinished)):
+            return True
+        return self.is_busy_on_gpu()
+
+    def is_busy_on_gpu(self) -> bool:
+        """Return whether a call on GPU tensors runs."""
+        return not self.closed and self.cuda is not None and not self.cuda.is_idle()

@@ -18,31 +18,24 @@ import torch.distributed as dist
 from unisono import collectives
 from unisono.comm.call_request import CallRequest
 from unisono.compiler import Lengths
-from unisono.errors import UnisonoError
-from unisono.torch_backend.dispatch import FINISHED, NO_LIMIT, GroupDispatcher, TensorCall
+from unisono.errors import CommError, UnisonoError
+from unisono.torch_backend import cuda_fast_path
+from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.futures import running_callback
-from unisono.torch_backend.private import profiler_enabled
 from unisono.torch_backend.reductions import plain_name
-from unisono.torch_backend.tensors import KNOWN, Finish, Tensor, spread
+from unisono.torch_backend.tensor_call import FINISHED, TensorCall
+from unisono.torch_backend.tensors import KNOWN, Finish, Tensor, address_of_values, spread
 from unisono.torch_backend.torch_errors import as_torch_error
-from unisono.torch_backend.work import PendingWork
-
-
-def is_usual(dispatcher: GroupDispatcher) -> bool:
-    """Return whether calls of the group are made by the user's thread, one by one, and are not watched."""
-    return (
-        running_callback() is None
-        and dispatcher.coalescing is None
-        and not profiler_enabled()
-        and not dispatcher.closed
-        and not dispatcher.records_calls
-    )
+from unisono.torch_backend.work import NO_LIMIT, PendingWork
 
 
 def remember(dispatcher: GroupDispatcher, call: TensorCall, out: Tensor, source: Tensor | None = None) -> None:
     """Let the engine repeat a call, if it uses the user's tensors as they are."""
     as_they_are = call.finish is None and call.out is out and call.source is (out if source is None else source)
     if as_they_are and not dispatcher.records_calls and running_callback() is None:
+        if dispatcher.streams.serves(out):
+            cuda_fast_path.remember(dispatcher, call, out, source)
+            return
         comm = dispatcher.comm
         comm.remember(comm.plan(call.request), dispatcher.kind_of(call.request), out, source)
 
@@ -52,13 +45,14 @@ def repeat(
     result: Sequence[Tensor], finish: Finish | None = None,
 ) -> dist.Work | None:  # fmt: skip
     """Make a call that equals an earlier one; ``kind`` is its request without lengths and type."""
-    if not is_usual(dispatcher) or (kind.root or 0) < 0:
+    if not dispatcher.is_usual() or (kind.root or 0) < 0:
         return None
     limit = opts.timeout
     limit_s = limit.total_seconds() if limit > NO_LIMIT else dispatcher.timeout_s
     try:
         work = dispatcher.comm.repeat(kind, out, source, async_op=opts.asyncOp, timeout=limit_s)
     except UnisonoError as error:
+        dispatcher.has_raised = dispatcher.has_raised or isinstance(error, CommError)
         raise as_torch_error(error)  # noqa: B904 (it is the same error)
     if work is False:
         return None
@@ -146,14 +140,14 @@ def all_gather(group: Any, outs: Any, sources: Any, opts: Any = None, *more: Any
         return None
     dispatcher: GroupDispatcher = group._dispatcher
     parts, source, comm = outs[0], sources[0], dispatcher.comm
-    if not isinstance(source, torch.Tensor) or len(parts) != comm.size:
+    if not isinstance(source, torch.Tensor) or not source.is_cpu or len(parts) != comm.size:
         return None
     count, dtype, nbytes = source.numel(), source.dtype, source.nbytes
     start = expected = 0
     for part in parts:
-        if not isinstance(part, torch.Tensor) or part.numel() != count or part.dtype is not dtype:
+        if not isinstance(part, torch.Tensor) or not part.is_cpu or part.numel() != count or part.dtype is not dtype:
             return None
-        address = address_of_plain(part, nbytes)
+        address = address_of_values(part, nbytes)
         if not address:
             return None
         if not start:
@@ -171,10 +165,10 @@ def _gather_in_place(
 ) -> dist.Work | None:
     """Gather into tensors that are adjacent in memory, from address ``start`` on."""
     comm, dtype, nbytes = dispatcher.comm, KNOWN.get(source.dtype), source.nbytes
-    address = address_of_plain(source, nbytes)
+    address = address_of_values(source, nbytes)
     total = nbytes * comm.size
     separate = address + nbytes <= start or start + total <= address or address == start + comm.rank * nbytes
-    if not address or not separate or dtype is None or not is_usual(dispatcher):
+    if not address or not separate or dtype is None or not dispatcher.is_usual():
         return None
     sizes = (source.numel(),) * comm.size
     limit_s = opts.timeout.total_seconds() if opts.timeout > NO_LIMIT else dispatcher.timeout_s
@@ -183,24 +177,9 @@ def _gather_in_place(
         dispatcher.calls += 1
         work = comm.run(plan, address, start, async_op=opts.asyncOp, timeout=limit_s, keeps=(parts, source))
     except UnisonoError as error:
+        dispatcher.has_raised = dispatcher.has_raised or isinstance(error, CommError)
         raise as_torch_error(error)  # noqa: B904 (it is the same error)
     if work is None:
         return FINISHED
     call = (dispatcher, "all_gather")
     return dispatcher.track(PendingWork(work, parts, None, call, dispatcher.calls, dispatcher.order))
-
-
-def address_of_plain(tensor: Tensor, nbytes: int) -> int:
-    """Return the address of a tensor that holds its values, which fill ``nbytes``, in one piece; 0 for any other."""
-    if not (
-        tensor.is_cpu and tensor.layout is torch.strided and not tensor.is_nested and tensor.is_contiguous()
-        and not tensor.is_neg() and not tensor.is_conj()
-    ):  # fmt: skip
-        return 0
-    try:
-        held_bytes = tensor.untyped_storage().nbytes()
-        if held_bytes == nbytes or held_bytes >= nbytes + tensor.storage_offset() * tensor.itemsize:
-            return int(tensor.data_ptr())
-    except RuntimeError:  # a tensor that stands for another one
-        pass
-    return 0

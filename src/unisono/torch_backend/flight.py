@@ -19,7 +19,9 @@ from typing import Any
 
 import torch.distributed as dist
 
-from unisono.torch_backend.dispatch import CallOptions, GroupDispatcher, TensorCall
+from unisono.torch_backend.cuda_work import CudaWork
+from unisono.torch_backend.dispatch import GroupDispatcher
+from unisono.torch_backend.tensor_call import CallOptions, TensorCall
 from unisono.torch_backend.tensors import Tensor
 from unisono.torch_backend.work import PendingWork
 
@@ -106,7 +108,9 @@ class RecordingDispatcher(GroupDispatcher):
         entry = Entry(self.recorded, call, self.timeout_s if options.limit_s is None else options.limit_s)
         self.entries.append(entry)
         work = super().call(call, options)
-        if isinstance(work, PendingWork):
+        if isinstance(work, CudaWork):
+            entry.work = work.over()
+        elif isinstance(work, PendingWork):
             entry.work = work.pending  # and not the work, which keeps the user's tensors
         else:
             entry.is_over = True

@@ -1,4 +1,4 @@
-"""CPU kernels of two functional collectives that torch 2.13 sends directly to a C++ backend, not to a Python group.
+"""Kernels of two functional collectives that torch 2.13 sends directly to a C++ backend, not to a Python group.
 
 The kernels call the group, of whatever backend; torch's own groups behave as before.
 """
@@ -20,8 +20,9 @@ def register_kernels() -> None:
     global _library
     if _library is None:
         _library = torch.library.Library("_c10d_functional", "IMPL")
-        _library.impl("all_gather_into_tensor_out", _all_gather_into, "CPU", allow_override=True)
-        _library.impl("batch_p2p_ops", _transfer_all, "CPU", allow_override=True)
+        for device in ("CPU", "CUDA"):
+            _library.impl("all_gather_into_tensor_out", _all_gather_into, device, allow_override=True)
+            _library.impl("batch_p2p_ops", _transfer_all, device, allow_override=True)
 
 
 def _group_of(name: Any) -> Any:

@@ -13,20 +13,26 @@ from unisono.torch_backend import messages
 from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.options import Options
 from unisono.torch_backend.other_devices import Others
-from unisono.torch_backend.registration import NAME
+from unisono.torch_backend.registration import DEVICES, NAME
 from unisono.torch_backend.torch_errors import raises_torch_errors
 
 
 class BackendFacts:
     """The facts about a backend that torch's Python code asks for."""
 
-    supports_splitting = False
     supports_coalescing = False
     supports_shrinking = False
     supports_time_estimate = False
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, device: str) -> None:
         self.options = replace(options)  # the user may pass one object to several groups
+        self.supports_splitting = device == "cuda"  # dist.split_group is for GPUs; the group's method is for all
+
+    def eager_connect_single_device(self, device: Any) -> None:
+        """Do nothing: the GPUs are connected by the first call."""
+
+    def perform_nocolor_split(self, device: Any) -> None:
+        """Do nothing: ranks that are not in a new group need not take part."""
 
     def supports_tensor_alloc(self, device: Any) -> bool:
         """Return whether it allocates tensors."""
@@ -46,7 +52,7 @@ class GroupFacts:
     _dispatcher: GroupDispatcher
     _store: Any
     _description: str
-    _facts: BackendFacts
+    _facts: dict[str, BackendFacts]  # by device type
     _others: Others
 
     def getBackendName(self) -> str:  # noqa: N802
@@ -86,7 +92,7 @@ class GroupFacts:
     @property
     def options(self) -> Options:
         """Return the options of the group, with its timeout."""
-        return self._facts.options
+        return self._facts["cpu"].options
 
     def get_group_store(self) -> Any:
         """Return the store of the group."""
@@ -101,19 +107,26 @@ class GroupFacts:
     def set_timeout(self, timeout: timedelta) -> None:
         """Set the timeout of calls."""
         self._dispatcher.set_timeout(timeout.total_seconds())
-        self._facts.options._timeout = timeout
+        for facts in self._facts.values():
+            facts.options._timeout = timeout
 
     _set_default_timeout = set_timeout
 
     @raises_torch_errors
     def _get_backend(self, device: Any) -> Any:
         device = torch.device(device)
-        return self._facts if device.type == "cpu" else self.backend_of(device)
+        other = self._other_backend(device)
+        return self._facts[device.type] if other is None else other
+
+    def other_backend_of(self, tensor: torch.Tensor) -> Any:
+        """Return the other backend that gets ``tensor``, or None if it is ours; raise UsageError if there is none."""
+        if not self._others.backends and (tensor.is_cpu or tensor.is_cuda):
+            return None
+        return self._other_backend(tensor.device)
 
     @raises_torch_errors
-    def backend_of(self, device: torch.device) -> Any:
-        """Return the backend for tensors on ``device``, which is not the CPU; raise UsageError if there is none."""
+    def _other_backend(self, device: torch.device) -> Any:
         found = self._others.backends.get(device.type)
-        if found is None:
+        if found is None and device.type not in DEVICES:
             raise UsageError(messages.NO_BACKEND_FOR_DEVICE(device=device, kind=device.type))
         return found

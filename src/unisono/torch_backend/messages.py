@@ -46,16 +46,23 @@ FUTURE_OF_PARENT = Template(
 )
 NO_BACKEND_FOR_DEVICE = Template(
     "torch_backend.no_backend_for_device",
-    "a tensor on {device}: the backend unisono takes tensors on the CPU, and there is no other one for this "
-    'device in this group; name one, as in init_process_group("cpu:unisono,{kind}:BACKEND")',
-    "张量位于 {device}：unisono 后端只接受 CPU 张量，而该进程组没有用于此设备的其他后端；请指定一个，例如 "
+    "a tensor on {device}: there is no backend for this device in this group; name one, as in "
+    'init_process_group("cpu:unisono,{kind}:BACKEND")',
+    "张量位于 {device}：该进程组没有用于此设备的后端；请指定一个，例如 "
     'init_process_group("cpu:unisono,{kind}:BACKEND")',
 )
-CPU_ONLY = Template(
-    "torch_backend.cpu_only",
-    "backend {backend}: the backend unisono takes tensors on the CPU; name another one for the device {device}, as "
-    'in "cpu:unisono,cuda:nccl"',
-    '后端 {backend}：unisono 后端只接受 CPU 张量；请为设备 {device} 指定其他后端，例如 "cpu:unisono,cuda:nccl"',
+OTHER_DEVICE_TYPE = Template(
+    "torch_backend.other_device_type",
+    "backend {backend}: the backend unisono takes tensors on the CPU and on CUDA devices; name another one for the "
+    'device {device}, as in "cpu:unisono,{device}:BACKEND"',
+    "后端 {backend}：unisono 后端接受 CPU 和 CUDA 设备上的张量；请为设备 {device} 指定其他后端，例如 "
+    '"cpu:unisono,{device}:BACKEND"',
+)
+FAILED_ON_GPU = Template(
+    "torch_backend.failed_on_gpu",
+    "unisono: a call on a GPU has failed, and results since then are wrong; the next call of the group raises: "
+    "{error}",
+    "unisono：GPU 上的一次调用已失败，此后的结果不正确；该进程组的下一次调用会抛出：{error}",
 )
 OPTIONS_IGNORED = Template(
     "torch_backend.options_ignored",
@@ -86,8 +93,8 @@ HOOK_BACKEND = Template(
 )
 HOOK_DEVICE = Template(
     "torch_backend.hook_device",
-    "codec_hook({codec}): gradients on {device}; expected them on the CPU",
-    "codec_hook({codec})：梯度位于 {device}；应位于 CPU",
+    "codec_hook({codec}): gradients on {device}; expected them on the CPU or on a CUDA device",
+    "codec_hook({codec})：梯度位于 {device}；应位于 CPU 或 CUDA 设备",
 )
 
 # The monitored barrier. Torch's own tests look for the words of Gloo, which the English texts contain.

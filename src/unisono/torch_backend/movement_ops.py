@@ -14,10 +14,11 @@ from unisono.collectives import Collective
 from unisono.compiler import Lengths
 from unisono.errors import UsageError
 from unisono.torch_backend import fast_path, several, tensor_messages
-from unisono.torch_backend.dispatch import CallOptions, GroupDispatcher, TensorCall, call_options_of
+from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.lists import root_of
 from unisono.torch_backend.other_devices import dispatch_by_device
 from unisono.torch_backend.profiling import in_profile
+from unisono.torch_backend.tensor_call import CallOptions, TensorCall, call_options_of
 from unisono.torch_backend.tensors import (
     INPUT,
     OUTPUT,
@@ -248,9 +249,10 @@ class MovementOps:
 
     @raises_torch_errors
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> dist.Work:
-        """Wait until every rank has called this."""
+        """Wait until every rank has called this, and until everything in the streams of every rank has run."""
         if isinstance(opts, timedelta):
             opts, timeout = None, opts
+        self._dispatcher.finish_on_gpu(getattr(opts, "device", None))
         nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
         call = self._move("barrier", collectives.barrier, nothing, nothing, (0,), [])
         return self._dispatcher.call(call, call_options_of(opts, timeout))

@@ -1,4 +1,4 @@
-"""Tensors that are not on the CPU: in a group such as "cpu:unisono,cuda:nccl" the other backend gets them.
+"""Tensors on other devices: in a group such as "cpu:unisono,cuda:nccl" the other backend gets them.
 
 torch makes no further backend once it has a group that is written in Python. So the group has torch make the others,
 with the arguments that torch was given: they are, and fail as, those that torch makes for "cpu:gloo,cuda:nccl".
@@ -16,10 +16,10 @@ import torch
 import torch.distributed as dist
 
 from unisono.errors import UnisonoError, UsageError
-from unisono.torch_backend import fast_path, messages, private
+from unisono.torch_backend import cuda_fast_path, fast_path, messages, private
 from unisono.torch_backend.lists import CHECKS
 from unisono.torch_backend.options import Options
-from unisono.torch_backend.registration import NAME
+from unisono.torch_backend.registration import DEVICES, NAME
 from unisono.torch_backend.torch_errors import as_torch_error
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -38,6 +38,12 @@ FAST: Mapping[str, Callable[..., Any]] = {
     "reduce": fast_path.reduce,
     "_reduce_scatter_base": fast_path.reduce_scatter,
     "alltoall_base": fast_path.all_to_all,
+}
+FAST_ON_GPU: Mapping[str, Callable[..., Any]] = {
+    "broadcast": cuda_fast_path.broadcast,
+    "_allgather_base": cuda_fast_path.all_gather_into,
+    "_reduce_scatter_base": cuda_fast_path.reduce_scatter,
+    "alltoall_base": cuda_fast_path.all_to_all,
 }
 CUSTOM = dist.ProcessGroup.BackendType.CUSTOM
 
@@ -60,19 +66,25 @@ def dispatch_by_device(method: Method) -> Method:
     Errors of ours that leave the method are errors of torch's, too. Calls that can take the fast path do.
     """
     check, fast = CHECKS.get(method.__name__), FAST.get(method.__name__)
+    fast_on_gpu = FAST_ON_GPU.get(method.__name__)
 
     @functools.wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         if fast is not None and not kwargs:
-            work = fast(self, *args)
+            work = None
+            if fast_on_gpu is not None and self._dispatcher.cuda is not None:
+                work = fast_on_gpu(self._dispatcher, *args)
+            if work is None:
+                work = fast(self, *args)
             if work is not None:
                 return work
         if kwargs:
             kwargs = {SPELLINGS.get(name, name): value for name, value in kwargs.items()}
         tensor = first_tensor(args) if args else first_tensor(list(kwargs.values()))
         try:
-            if tensor is not None and not tensor.is_cpu:
-                return getattr(self.backend_of(tensor.device), method.__name__)(*args, **kwargs)
+            other = None if tensor is None else self.other_backend_of(tensor)
+            if other is not None:
+                return getattr(other, method.__name__)(*args, **kwargs)
             if check is not None:
                 check(self, *args, **kwargs)
             return method(self, *args, **kwargs)
@@ -89,12 +101,15 @@ class Others:
 
     backends: dict[str, Any] = field(default_factory=dict)  # by device type
     names: dict[str, str] = field(default_factory=dict)
+    own: tuple[str, ...] = DEVICES  # the types of devices whose tensors this backend gets
     bound_device: torch.device | None = None  # init_process_group's device_id
 
     def register(self, group: dist.ProcessGroup) -> None:
         """Tell torch which devices the group serves, and give its C++ the backends that it may ask for."""
         if self.bound_device is not None:
             group.bound_device_id = self.bound_device
+        for device in self.own:
+            group._register_backend(torch.device(device), CUSTOM)
         for device, backend in self.backends.items():
             kind = dist.Backend.backend_type_map.get(self.names[device], CUSTOM)
             # torch has one backend of each kind in a group, and ours, which C++ does not see, is of the kind CUSTOM.
@@ -118,11 +133,12 @@ def make_others(frame: FrameType | None, options: Any) -> Others:
     arguments = frame.f_locals
     named: Mapping[str, str] = arguments["backend_config"].get_device_backend_map()
     for device, name in named.items():
-        if name == NAME and device != "cpu":
-            raise UsageError(messages.CPU_ONLY(backend=repr(str(arguments["backend"])), device=device))
+        if name == NAME and device not in DEVICES:
+            raise UsageError(messages.OTHER_DEVICE_TYPE(backend=repr(str(arguments["backend"])), device=device))
     names = {device: str(name) for device, name in named.items() if name != NAME}
     made = {device.type for device in arguments["pg"]._device_types}  # by torch: those that are named before ours
-    found = Others({}, names, arguments["device_id"])
+    own = tuple(device for device, name in named.items() if name == NAME)
+    found = Others({}, names, own, arguments["device_id"])
     for device, name in names.items():
         group = arguments["pg"]
         if device not in made:

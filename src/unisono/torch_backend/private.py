@@ -42,6 +42,7 @@ NAMES = {
     "torch.futures.Future._set_unwrap_func": "errors in futures",
     "torch.Tensor._nnz": "sparse tensors",
 }
+WITH_CUDA = {"torch._C._cuda_getCurrentRawStream": "CUDA tensors"}  # what a torch without CUDA lacks
 MAKES_GROUPS = ("torch.distributed.distributed_c10d", "_new_process_group_helper")
 # Its local variables that are read (see other_devices.py).
 VARIABLES = (
@@ -126,13 +127,15 @@ def make_group(arguments: Mapping[str, Any], backend: str, options: Any) -> Any:
     return group
 
 
-check(NAMES, VARIABLES, METHODS, torch.__version__)
+HAS_CUDA = torch.backends.cuda.is_built()
+check({**NAMES, **WITH_CUDA} if HAS_CUDA else NAMES, VARIABLES, METHODS, torch.__version__)
 
 profiler_enabled = look_up("torch._C._autograd._profiler_enabled")
 RecordFunctionFast = look_up("torch._C._profiler._RecordFunctionFast")
 eval_frame = look_up("torch._C._dynamo.eval_frame")
 # Neither a function itself nor what it calls, which may be wrapped by it or be in other parts of Unisono.
 SKIP_CODE = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP)
+current_raw_stream: Any = look_up("torch._C._cuda_getCurrentRawStream") if HAS_CUDA else None
 register_work = look_up("torch._C._distributed_c10d._register_work")
 resolve_process_group = look_up("torch._C._distributed_c10d._resolve_process_group")
 comm_profiling_name = str if missing(OPTIONAL) else look_up("torch._C._distributed_c10d._get_comm_profiling_name")

@@ -16,13 +16,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import torch
 import torch.distributed as dist
 
 from unisono.comm.communicator import Communicator
 from unisono.errors import UnisonoError
 from unisono.torch_backend import (
     barriers,
+    cuda_calls,
+    cuda_fast_path,
+    cuda_work,
     dispatch,
     fast_path,
     flight,
@@ -38,13 +40,17 @@ from unisono.torch_backend import (
     several,
     side_lane,
     sparse,
+    streams,
+    tensor_call,
     tensors,
     torch_errors,
+    watchdog,
     work,
 )
 from unisono.torch_backend.dynamo import hide_from_dynamo
 from unisono.torch_backend.functional import register_kernels
 from unisono.torch_backend.options import Options, own_options
+from unisono.torch_backend.registration import DEVICES
 from unisono.torch_backend.store_rendezvous import meet_through_store
 from unisono.torch_backend.torch_errors import raises_torch_errors
 
@@ -80,13 +86,12 @@ class UnisonoProcessGroup(
         )
         self._store = store
         self._options = options
-        self._facts = introspection.BackendFacts(options)
+        self._facts = {device: introspection.BackendFacts(options, device) for device in DEVICES}
         self._description = "undefined"
         self._others = others or other_devices.Others()
         self._barriers = 0
         register_kernels()
         self.set_timeout(timeout)
-        self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM)
         self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
         self._others.register(self)
         _open_groups.add(self)
@@ -136,7 +141,7 @@ class UnisonoProcessGroup(
         self._dispatcher.check_open("monitored_barrier")
         self._barriers += 1
         # Here a negative timeout means that of the group; zero means no time at all.
-        limited = timeout is not None and timeout >= dispatch.NO_LIMIT
+        limited = timeout is not None and timeout >= work.NO_LIMIT
         seconds = timeout.total_seconds() if timeout is not None and limited else self._dispatcher.timeout_s
         comm = self._dispatcher.comm
         # The store may have served another group before: its barriers have other names.
@@ -149,7 +154,7 @@ class UnisonoProcessGroup(
     @raises_torch_errors
     def _end_coalescing(self, device: Any) -> dist.Work:
         works, self._dispatcher.coalescing = self._dispatcher.coalescing or [], None
-        return self._dispatcher.together(works, []) if works else dispatch.FINISHED
+        return self._dispatcher.together(works, []) if works else tensor_call.FINISHED
 
     @raises_torch_errors
     def split_group(
@@ -164,7 +169,9 @@ class UnisonoProcessGroup(
             return None
         store = dist.PrefixStore(f"{group_name or 'split'}/", self._store)
         limit = timeout if timeout is not None else timedelta(seconds=self._dispatcher.timeout_s)
-        group = UnisonoProcessGroup(part, store, limit, opts if isinstance(opts, Options) else self._options)
+        served = other_devices.Others(own=self._others.own, bound_device=getattr(self, "bound_device_id", None))
+        options = opts if isinstance(opts, Options) else self._options
+        group = UnisonoProcessGroup(part, store, limit, options, served)
         group.setGroupName(group_name or "")
         group.setGroupDesc(group_desc or "undefined")
         return group
@@ -208,6 +215,9 @@ _open_groups: weakref.WeakSet[UnisonoProcessGroup] = weakref.WeakSet()
 @atexit.register
 def _leave_all() -> None:
     # A process that exits with running calls will not finish them: abort them, so that the other ranks do not wait.
+    ends = time.monotonic() + LEAVE_S
+    while any(group._dispatcher.is_busy_on_gpu() for group in list(_open_groups)) and time.monotonic() < ends:
+        time.sleep(WAKE_S)  # the calls of a GPU end by themselves, unless a rank is missing
     unfinished = [
         group
         for group in list(_open_groups)
@@ -231,7 +241,8 @@ os.register_at_fork(
 
 
 hide_from_dynamo(
-    barriers, introspection, flight, futures, future_threads, lists, dispatch, movement_ops, other_devices,
-    point_to_point, profiling, fast_path, reduction_ops, several, side_lane, sparse, tensors, torch_errors, work,
+    barriers, cuda_calls, cuda_fast_path, cuda_work, dispatch, fast_path, flight, future_threads, futures,
+    introspection, lists, movement_ops, other_devices, point_to_point, profiling, reduction_ops, several, side_lane,
+    sparse, streams, tensor_call, tensors, torch_errors, watchdog, work,
     sys.modules[__name__],
 )  # fmt: skip

@@ -13,12 +13,13 @@ from unisono import collectives
 from unisono.collectives import Collective
 from unisono.compiler import Lengths
 from unisono.errors import UsageError
-from unisono.torch_backend import fast_path, several, sparse, tensor_messages
-from unisono.torch_backend.dispatch import CallOptions, GroupDispatcher, TensorCall, call_options_of
+from unisono.torch_backend import cuda_fast_path, fast_path, several, sparse, tensor_messages
+from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.lists import root_of
 from unisono.torch_backend.other_devices import dispatch_by_device
 from unisono.torch_backend.profiling import in_profile
 from unisono.torch_backend.reductions import Reduction, reduction
+from unisono.torch_backend.tensor_call import CallOptions, TensorCall, call_options_of
 from unisono.torch_backend.tensors import (
     INPUT,
     OUTPUT,
@@ -49,10 +50,15 @@ class ReductionOps:
     ) -> dist.Work:
         """Replace every tensor by its sum (or product, ...) over all ranks."""
         tensors = as_list(tensors)
-        if tensors and not tensors[0].is_cpu:
-            return self.backend_of(tensors[0].device).allreduce(tensors, opts)  # type: ignore[attr-defined]
+        other = self.other_backend_of(tensors[0]) if tensors else None  # type: ignore[attr-defined]
+        if other is not None:
+            return other.allreduce(tensors, opts)
         if len(tensors) == 1 and isinstance(opts, dist.AllreduceOptions):
-            work = fast_path.all_reduce(self, tensors[0], opts)
+            work = None
+            if self._dispatcher.cuda is not None:
+                work = cuda_fast_path.all_reduce(self._dispatcher, tensors[0], opts)
+            if work is None:
+                work = fast_path.all_reduce(self, tensors[0], opts)
             if work is not None:
                 return work
         if op is None:

@@ -36,9 +36,20 @@ class Reduction(NamedTuple):
             return
         with torch.inference_mode():  # the tensor may have been made in it
             if tensor.dtype in WITHOUT_DIVISION:
-                tensor.copy_(torch.from_numpy(tensor.clone().numpy() // self.divisor))
+                tensor.copy_(_divided(tensor, self.divisor))
             else:
                 tensor.div_(self.divisor, rounding_mode="trunc")
+
+
+def _divided(tensor: torch.Tensor, divisor: int) -> torch.Tensor:
+    """Return the quotients of unsigned numbers, computed with the signed ones that torch can divide."""
+    if tensor.dtype is not torch.uint64:
+        return torch.div(tensor.to(torch.int64), divisor, rounding_mode="floor").to(tensor.dtype)
+    bits = tensor.view(torch.int64)
+    half = (bits >> 1) & 0x7FFF_FFFF_FFFF_FFFF  # not negative
+    quotient = torch.div(half, divisor, rounding_mode="floor") * 2
+    remainder = bits - quotient * divisor  # below 2 * divisor, though products and numbers wrap around
+    return (quotient + (remainder >= divisor)).view(torch.uint64)
 
 
 def reduction(op: Any, dtype: torch.dtype, size: int, name_of_call: str) -> Reduction:

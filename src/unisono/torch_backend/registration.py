@@ -6,14 +6,15 @@ import sys
 from typing import Any
 
 NAME = "unisono"
+DEVICES = ("cpu", "cuda")  # the types of devices whose tensors it takes
 
 
 def register() -> None:
-    """Tell torch.distributed that there is a backend of our name for CPU tensors; doing it twice does no harm."""
+    """Tell torch.distributed about the backend, which takes CPU and CUDA tensors; doing it twice does no harm."""
     import torch.distributed as dist
 
     if dist.is_available() and NAME not in dist.Backend.backend_list:
-        dist.Backend.register_backend(NAME, _create, extended_api=True, devices=["cpu"])
+        dist.Backend.register_backend(NAME, _create, extended_api=True, devices=list(DEVICES))
 
 
 def _create(backend_options: Any, group_options: Any) -> Any:

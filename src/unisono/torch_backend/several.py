@@ -16,9 +16,10 @@ import torch.distributed as dist
 
 from unisono.errors import UsageError
 from unisono.torch_backend import tensor_messages as messages
-from unisono.torch_backend.dispatch import CallOptions, call_options_of
+from unisono.torch_backend.cuda_work import CudaWork
 from unisono.torch_backend.lists import root_of, root_tensor_of
 from unisono.torch_backend.reductions import NAMES
+from unisono.torch_backend.tensor_call import CallOptions, call_options_of
 from unisono.torch_backend.tensors import Finish, Tensor, check, copy
 from unisono.torch_backend.torch_errors import raises_torch_errors
 from unisono.torch_backend.work import AllPending, FinishedWork, PendingWork
@@ -108,6 +109,8 @@ def _fill(tensors: Sequence[Tensor], source: Tensor) -> None:
 
 def _then(group: Any, work: dist.Work, finish: Finish, result: Sequence[Any], name: str) -> dist.Work:
     """Return the work of a call after which something remains to be done."""
+    if isinstance(work, CudaWork):
+        return work.then(finish, result)
     if not isinstance(work, PendingWork):
         finish()
         return FinishedWork(result)

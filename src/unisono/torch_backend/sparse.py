@@ -25,8 +25,9 @@ def all_reduce(group: Any, tensor: torch.Tensor, op: Any) -> dist.Work:
     group._allgather_base(counts, torch.tensor([mine._nnz()], device="cpu"), blocking)
     numbers = [int(count) for count in counts]
     indices, values = mine.indices(), mine.values()
-    index_parts = [torch.empty((indices.shape[0], count), dtype=torch.int64, device="cpu") for count in numbers]
-    value_parts = [torch.empty((count, *values.shape[1:]), dtype=values.dtype, device="cpu") for count in numbers]
+    place = tensor.device
+    index_parts = [torch.empty((indices.shape[0], count), dtype=torch.int64, device=place) for count in numbers]
+    value_parts = [torch.empty((count, *values.shape[1:]), dtype=values.dtype, device=place) for count in numbers]
     group.allgather([index_parts], [indices], blocking)
     group.allgather([value_parts], [values], blocking)
     total = torch.sparse_coo_tensor(torch.cat(index_parts, 1), torch.cat(value_parts), tensor.shape).coalesce()

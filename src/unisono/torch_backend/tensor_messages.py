@@ -13,8 +13,19 @@ NOT_A_TENSOR = Template(
 )
 NOT_ON_CPU = Template(
     "torch_backend.not_on_cpu",
-    "{call}: a tensor on {device}; the backend unisono takes tensors on the CPU",
-    "{call}：张量位于 {device}；unisono 后端只接受 CPU 张量",
+    "{call}: a tensor on {device}; the backend unisono takes tensors on the CPU and on CUDA devices",
+    "{call}：张量位于 {device}；unisono 后端接受 CPU 和 CUDA 设备上的张量",
+)
+TWO_DEVICES = Template(
+    "torch_backend.two_devices",
+    "{call}: tensors on {first} and on {second}; expected all of them on one device",
+    "{call}：张量位于 {first} 和 {second}；应全部位于同一设备",
+)
+ANY_SOURCE_ON_GPU = Template(
+    "torch_backend.any_source_on_gpu",
+    "recv: a tensor on {device} from any rank; expected a source: a receive from any rank works with tensors on the "
+    "CPU",
+    "recv：接收位于 {device} 的张量时未指定来源；应给出来源 rank：只有 CPU 张量可以从任意 rank 接收",
 )
 NOT_DENSE = Template(
     "torch_backend.not_dense",

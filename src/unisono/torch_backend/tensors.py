@@ -30,7 +30,7 @@ def check(tensor: Any, call: str) -> Tensor:
     """Return the tensor, if it is one that this backend can use."""
     if not isinstance(tensor, torch.Tensor):
         raise UsageError(messages.NOT_A_TENSOR(call=call, kind=type(tensor).__name__))
-    if not tensor.is_cpu:
+    if not (tensor.is_cpu or tensor.is_cuda):
         raise UsageError(messages.NOT_ON_CPU(call=call, device=tensor.device))
     if tensor.layout is not torch.strided:
         raise UsageError(messages.NOT_DENSE(call=call, layout=tensor.layout))
@@ -91,6 +91,22 @@ def holds_values(tensor: Tensor) -> bool:
     return tensor.is_contiguous() and not (tensor.is_neg() or tensor.is_conj())
 
 
+def address_of_values(tensor: Tensor, nbytes: int) -> int:
+    """Return the address of a tensor that holds its values, which fill ``nbytes``, in one piece; 0 for any other."""
+    if not (
+        tensor.layout is torch.strided and not tensor.is_nested and tensor.is_contiguous() and not tensor.is_neg()
+        and not tensor.is_conj()
+    ):  # fmt: skip
+        return 0
+    try:
+        held_bytes = tensor.untyped_storage().nbytes()
+        if held_bytes == nbytes or held_bytes >= nbytes + tensor.storage_offset() * tensor.itemsize:
+            return int(tensor.data_ptr())
+    except RuntimeError:  # a tensor that stands for another one
+        pass
+    return 0
+
+
 def contiguous_input(tensor: Tensor) -> Tensor:
     """Return memory that holds the values of a tensor in one piece: its own, or a copy."""
     return tensor if holds_values(tensor) else separate(tensor)
@@ -98,13 +114,13 @@ def contiguous_input(tensor: Tensor) -> Tensor:
 
 def separate(tensor: Tensor) -> Tensor:
     """Return the values of a tensor in new memory, in one piece."""
-    memory = _new_memory(tensor.shape, tensor.dtype)
+    memory = _new_memory(tensor.shape, tensor)
     copy(memory, tensor)
     return memory
 
 
-def _new_memory(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    return torch.empty(shape, dtype=dtype, device="cpu")  # not on the user's default device
+def _new_memory(shape: Sequence[int], like: Tensor) -> Tensor:
+    return torch.empty(shape, dtype=like.dtype, device=like.device)  # not on the user's default device
 
 
 def contiguous_output(tensor: Tensor, keep: bool, apart: bool = False) -> tuple[Tensor, Finish | None]:
@@ -115,7 +131,7 @@ def contiguous_output(tensor: Tensor, keep: bool, apart: bool = False) -> tuple[
     if not apart and holds_values(tensor):
         return tensor, None
     _check_writable(tensor)
-    memory = separate(tensor) if keep else _new_memory(tensor.shape, tensor.dtype)
+    memory = separate(tensor) if keep else _new_memory(tensor.shape, tensor)
     return memory, lambda: copy(tensor, memory)
 
 
@@ -155,7 +171,7 @@ def in_one_piece(parts: list[Tensor], apart: bool = False) -> tuple[Tensor, Fini
         return parts[0], None
     for part in parts:
         _check_writable(part)
-    memory = _new_memory((total,), parts[0].dtype)
+    memory = _new_memory((total,), parts[0])
     return memory, lambda: spread(parts, memory)
 
 
@@ -198,6 +214,8 @@ def check_list(call: str, name: str, parts: Any, like: Any, size: int) -> list[T
             raise UsageError(
                 messages.WRONG_TYPE_IN_LIST(call=call, index=index, name=name, dtype=part.dtype, expected=like.dtype)
             )
+        if part.device != like.device:
+            raise UsageError(messages.TWO_DEVICES(call=call, first=like.device, second=part.device))
     return list(parts)
 
 

@@ -38,6 +38,7 @@ class Named(Protocol):
     """A thing with a name: the dispatcher of a group."""
 
     name: str
+    has_raised: bool  # whether a call of the group has failed, and the program knows it
 
 
 class FinishedWork(dist.Work):
@@ -122,6 +123,7 @@ class PendingWork(dist.Work):
                     self._error = error
             if self._error is not None:
                 as_torch_error(self._error)
+                self._call[0].has_raised = True
             self._finish = None
             self._settled = True
 

@@ -98,6 +98,9 @@ class GpuEndpoint {
     // Throws Failure if the communicator is broken, or if a kernel has just reported a fault.
     void check_faults();
 
+    // Waits until the calls that were enqueued are over; returns false if they are not after `timeout`. Throws Failure.
+    bool synchronize(Nanoseconds timeout);
+
     std::uint64_t staged_buffers() const { return staged_.load(std::memory_order_relaxed); }
     bool closed() const { return closed_; }
     std::uint64_t registered() {

@@ -12,6 +12,7 @@
 namespace unisono_kernel {
 
 using wire::Part;
+using Float32 = dtype_float32;
 
 DEVICE Part load_plain(u64 from, u64 elements, u64 first) {
     Part part;
@@ -43,8 +44,8 @@ DEVICE bool needs_codec(u32 at) {
     return encoded;
 }
 
+template <Op O>
 DEVICE_CALL void sweep_encoded(u32 at, u32 pointer, u64 bytes, u32 divisor) {
-    using Float32 = dtype_float32;
     constexpr u32 tile_elements = TILE_BYTES / 4, lanes = tile_elements / wire::LANE_ELEMENTS;
     const Move move(at);
     const u64 elements = bytes / 4;
@@ -60,7 +61,7 @@ DEVICE_CALL void sweep_encoded(u32 at, u32 pointer, u64 bytes, u32 divisor) {
                 ROLLED for (u32 ref = 1; ref < move.sources(); ++ref) {
                     const Part addend = load_part(at, pointer, ref, elements, first);
                     UNROLL for (u32 i = 0; i < wire::LANE_ELEMENTS; ++i)
-                        total.v[i] = combine<OP, Float32>(total.v[i], addend.v[i]);
+                        total.v[i] = combine<O, Float32>(total.v[i], addend.v[i]);
                 }
                 UNROLL for (u32 i = 0; i < wire::LANE_ELEMENTS; ++i)
                     total.v[i] = bits_as<float>(Float32::narrow(total.v[i]));

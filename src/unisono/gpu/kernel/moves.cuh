@@ -15,6 +15,14 @@
 
 namespace unisono_kernel {
 
+// The element type and the reduction of this kernel.
+using Element = UNISONO_DTYPE;
+using Raw = Element::Raw;
+constexpr Op OP = UNISONO_REDUCTION;
+constexpr bool DIVISIBLE = OP == Op::sum && divisible<Element>;
+constexpr u32 ELEMENT_BYTES = sizeof(Raw);
+constexpr u32 VECTOR_ELEMENTS = elements_of<Element>;
+
 constexpr u32 TILE_VECTORS = TILE_BYTES / VECTOR_BYTES;
 constexpr u32 POINTER_GROUP = 4;  // addresses that are loaded from shared memory at a time
 
@@ -53,11 +61,11 @@ DEVICE void move_vectors(const Sweep& sweep, u64 at, u32 stride) {
     UNROLL for (u32 u = 0; u < U; ++u) {
         Vector result = loaded[u][0];
         if constexpr (S > 1) {
-            Wides total = widen(result);
-            UNROLL for (u32 s = 1; s < S; ++s) accumulate(total, loaded[u][s]);
-            result = narrow(total);
+            Wides<Element> total = widen<Element>(result);
+            UNROLL for (u32 s = 1; s < S; ++s) accumulate<OP, Element>(total, loaded[u][s]);
+            result = narrow<Element>(total);
         }
-        if constexpr (Divide) result = divided(result, sweep.divisor);
+        if constexpr (Divide) result = divided<Element>(result, sweep.divisor);
         store_everywhere(sweep.pointer + S, sweep.destinations, at, result);
         at += stride;
     }
@@ -67,16 +75,16 @@ DEVICE void move_vectors(const Sweep& sweep, u64 at, u32 stride) {
 template <bool Divide>
 DEVICE void move_vector_of_many(const Sweep& sweep, u64 at) {
     constexpr u32 group = 4;
-    Wides total = widen(load_vector(shared.pointer[sweep.pointer] + at));
+    Wides<Element> total = widen<Element>(load_vector(shared.pointer[sweep.pointer] + at));
     u32 s = 1;
     ROLLED for (; s + group <= sweep.sources; s += group) {
         Vector loaded[group];
         UNROLL for (u32 i = 0; i < group; ++i) loaded[i] = load_vector(shared.pointer[sweep.pointer + s + i] + at);
-        UNROLL for (u32 i = 0; i < group; ++i) accumulate(total, loaded[i]);
+        UNROLL for (u32 i = 0; i < group; ++i) accumulate<OP, Element>(total, loaded[i]);
     }
-    ROLLED for (; s < sweep.sources; ++s) accumulate(total, load_vector(shared.pointer[sweep.pointer + s] + at));
-    Vector result = narrow(total);
-    if constexpr (Divide) result = divided(result, sweep.divisor);
+    ROLLED for (; s < sweep.sources; ++s) accumulate<OP, Element>(total, load_vector(shared.pointer[sweep.pointer + s] + at));
+    Vector result = narrow<Element>(total);
+    if constexpr (Divide) result = divided<Element>(result, sweep.divisor);
     store_everywhere(sweep.pointer + sweep.sources, sweep.destinations, at, result);
 }
 
@@ -123,7 +131,7 @@ DEVICE void move_element(const Sweep& sweep, u64 at) {
     Raw result = load_element(shared.pointer[sweep.pointer] + at);
     if constexpr (OP != Op::none) {
         if (sweep.sources > 1) {
-            Wide total = Element::widen(result);
+            Element::Wide total = Element::widen(result);
             ROLLED for (u32 s = 1; s < sweep.sources; ++s)
                 total = combine<OP, Element>(total, Element::widen(load_element(shared.pointer[sweep.pointer + s] + at)));
             result = Element::narrow(total);
@@ -208,7 +216,7 @@ DEVICE void run_move(const Launch& launch, u32 at, u32 pointer, u32 pass) {
     const Move move(at);
     if constexpr (wire::Format::used) {
         if (needs_codec(at))
-            return sweep_encoded(at, pointer, bytes_of(at, pass), (move.flags() & MOVE_DIVIDE) != 0 ? launch.size : 0);
+            return sweep_encoded<OP>(at, pointer, bytes_of(at, pass), (move.flags() & MOVE_DIVIDE) != 0 ? launch.size : 0);
     }
     if (DIVISIBLE && (move.flags() & MOVE_DIVIDE) != 0)
         sweep<DIVISIBLE>(pointer, move.sources(), move.destinations(), bytes_of(at, pass), launch.size);

@@ -58,59 +58,56 @@ DEVICE typename D::Wide combine(typename D::Wide a, typename D::Wide b) {
     }
 }
 
-constexpr Op reduction_none = Op::none, reduction_sum = Op::sum, reduction_avg = Op::sum, reduction_prod = Op::prod,
-             reduction_max = Op::max, reduction_min = Op::min, reduction_band = Op::band, reduction_bor = Op::bor,
-             reduction_bxor = Op::bxor;
-
-// The element type and the reduction of this kernel.
-using Element = UNISONO_DTYPE;
-using Raw = Element::Raw;
-using Wide = Element::Wide;
-constexpr Op OP = UNISONO_REDUCTION;
-constexpr bool DIVISIBLE = OP == Op::sum && (Element::kind == Kind::floating || Element::kind == Kind::complex);
-
-constexpr u32 ELEMENT_BYTES = sizeof(Raw);
-constexpr u32 VECTOR_ELEMENTS = VECTOR_BYTES / ELEMENT_BYTES;
-
 // The elements of a vector, in memory and in the type of the computation.
+template <typename D>
+constexpr u32 elements_of = VECTOR_BYTES / sizeof(typename D::Raw);
+template <typename D>
 struct Raws {
-    Raw e[VECTOR_ELEMENTS];
+    typename D::Raw e[elements_of<D>];
 };
+template <typename D>
 struct Wides {
-    Wide e[VECTOR_ELEMENTS];
+    typename D::Wide e[elements_of<D>];
 };
 
-DEVICE Wides widen(const Vector& vector) {
-    const Raws raws = bits_as<Raws>(vector);
-    Wides wides;
-    UNROLL for (u32 i = 0; i < VECTOR_ELEMENTS; ++i) wides.e[i] = Element::widen(raws.e[i]);
+template <typename D>
+DEVICE Wides<D> widen(const Vector& vector) {
+    const auto raws = bits_as<Raws<D>>(vector);
+    Wides<D> wides;
+    UNROLL for (u32 i = 0; i < elements_of<D>; ++i) wides.e[i] = D::widen(raws.e[i]);
     return wides;
 }
 
-DEVICE Vector narrow(const Wides& wides) {
-    Raws raws;
-    UNROLL for (u32 i = 0; i < VECTOR_ELEMENTS; ++i) raws.e[i] = Element::narrow(wides.e[i]);
+template <Op O, typename D>
+DEVICE void accumulate(Wides<D>& wides, const Vector& vector) {
+    const Wides<D> addend = widen<D>(vector);
+    UNROLL for (u32 i = 0; i < elements_of<D>; ++i) wides.e[i] = combine<O, D>(wides.e[i], addend.e[i]);
+}
+
+template <typename D>
+DEVICE Vector narrow(const Wides<D>& wides) {
+    Raws<D> raws;
+    UNROLL for (u32 i = 0; i < elements_of<D>; ++i) raws.e[i] = D::narrow(wides.e[i]);
     return bits_as<Vector>(raws);
 }
 
-DEVICE void accumulate(Wides& wides, const Vector& vector) {
-    const Wides addend = widen(vector);
-    UNROLL for (u32 i = 0; i < VECTOR_ELEMENTS; ++i) wides.e[i] = combine<OP, Element>(wides.e[i], addend.e[i]);
-}
+// Turns sums into averages. Integers and booleans cannot hold one.
+template <typename D>
+constexpr bool divisible = D::kind == Kind::floating || D::kind == Kind::complex;
 
-// Turns the sum into an average.
 template <typename D>
 DEVICE typename D::Raw divided(typename D::Raw raw, u32 size) {
-    if constexpr (DIVISIBLE)
-        return D::divide(raw, D::divisor(size));
-    else
-        return raw;
+    return D::divide(raw, D::divisor(size));
 }
-
+template <typename D>
 DEVICE Vector divided(const Vector& vector, u32 size) {
-    Raws raws = bits_as<Raws>(vector);
-    UNROLL for (u32 i = 0; i < VECTOR_ELEMENTS; ++i) raws.e[i] = divided<Element>(raws.e[i], size);
+    auto raws = bits_as<Raws<D>>(vector);
+    UNROLL for (u32 i = 0; i < elements_of<D>; ++i) raws.e[i] = divided<D>(raws.e[i], size);
     return bits_as<Vector>(raws);
 }
+
+constexpr Op reduction_none = Op::none, reduction_sum = Op::sum, reduction_avg = Op::sum, reduction_prod = Op::prod,
+             reduction_max = Op::max, reduction_min = Op::min, reduction_band = Op::band, reduction_bor = Op::bor,
+             reduction_bxor = Op::bxor;
 
 }  // namespace unisono_kernel

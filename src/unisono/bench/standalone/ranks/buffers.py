@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ ROOT = 0
 
 class Buffers:
     """The arrays of one case on one rank: input, output, and expected output."""
+
+    is_asynchronous = False  # whether a call may return before it is done
 
     def __init__(self, command: dict[str, Any], rank: int, size: int) -> None:
         self.collective, self.op, self.dtype = command["collective"], command["op"], command["dtype"]
@@ -30,6 +33,16 @@ class Buffers:
         self.given = np.zeros(given, kind)
         self.got = self.given if self.in_place else np.zeros(got, kind)
         self.clear()
+
+    def tensors(self) -> tuple[Any, Any]:
+        """Return the input and the output as tensors that share their memory."""
+        torch = importlib.import_module("torch")  # by name: only an environment with torch has it
+        kind = getattr(torch, self.dtype)
+        given = torch.from_numpy(self.given).view(kind)
+        return given, given if self.in_place else torch.from_numpy(self.got).view(kind)
+
+    def synchronize(self) -> None:
+        """Wait until all calls are done; on a CPU they are."""
 
     def clear(self) -> None:
         """Fill the arrays with zeros; the first time, this also touches every page."""

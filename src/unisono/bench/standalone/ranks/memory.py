@@ -37,5 +37,9 @@ class Memory(Library):
 
     def call(self, buffers: Buffers, command: dict[str, Any]) -> Callable[[], object]:
         """Return a copy of the whole vector."""
+        if buffers.is_asynchronous:
+            _, got = buffers.tensors()
+            whole = got.new_zeros(buffers.count)
+            return functools.partial(whole.clone().copy_, whole)
         source = np.ones(buffers.count, STORED[buffers.dtype])
         return functools.partial(np.copyto, np.zeros_like(source), source)

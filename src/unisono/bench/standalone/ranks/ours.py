@@ -28,7 +28,9 @@ class Unisono(Library):
     def call(self, buffers: Buffers, command: dict[str, Any]) -> Callable[[], object]:
         """Return the collective, bound to its arrays."""
         given, got = buffers.given, buffers.got
-        if buffers.dtype == "bfloat16":
+        if buffers.is_asynchronous:
+            given, got = buffers.tensors()
+        elif buffers.dtype == "bfloat16":
             try:
                 import ml_dtypes
             except ImportError as error:

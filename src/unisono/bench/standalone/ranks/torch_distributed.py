@@ -56,8 +56,7 @@ class TorchDistributed(Library):
         if buffers.op == "avg":  # Gloo has none
             raise Unsupported("avg is not measured through torch")
         op = getattr(dist.ReduceOp, command["torch_op"])
-        kind = getattr(self.torch, buffers.dtype)
-        given, got = (self.torch.from_numpy(array).view(kind) for array in (buffers.given, buffers.got))
+        given, got = buffers.tensors()
         if buffers.collective == "all_reduce":
             return functools.partial(dist.all_reduce, got, op)
         if buffers.collective == "broadcast":
