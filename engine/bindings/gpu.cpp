@@ -267,7 +267,7 @@ void bind_gpu(nb::module_& module) {
     nb::exception<gpu::Unavailable>(module, "GpuUnavailable");
     nb::exception<gpu::DriverError>(module, "GpuError");
     nb::class_<gpu::Driver>(module, "GpuDriver", "The CUDA driver.")
-        .def(nb::init<const std::string&>(), nb::arg("path") = "libcuda.so.1")
+        .def(nb::init<const std::string&>(), nb::arg("path"))
         .def_prop_ro("version", &gpu::Driver::version)
         .def("devices", &devices_of)
         .def("device_of", &device_of, nb::arg("address"));

@@ -34,7 +34,9 @@ def connect(comm, kernel_mode):
     link = comm._link
     board = link.resources.first.reserve_space(_engine.gpu_board_bytes(comm.size)) if comm.rank == 0 else 0
     board = max(int(np.frombuffer(each, np.int64)[0]) for each in exchange(comm, np.int64(board).tobytes()))
-    made = _engine.GpuEndpoint(_engine.GpuDriver(), link.endpoint, board, 0, 16, BLOCKS, 1 << 20, kernel_mode)
+    made = _engine.GpuEndpoint(
+        _engine.GpuDriver("libcuda.so.1"), link.endpoint, board, 0, 16, BLOCKS, 1 << 20, kernel_mode
+    )
     made.connect(exchange(comm, made.handles()))
     comm.barrier()
     made.load(KERNEL, host_image("float32", "sum", None, 16), 0)
