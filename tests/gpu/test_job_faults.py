@@ -40,16 +40,15 @@ def connect_again(rank, size, name, secret):
     return Communicator(connect_link(30.0, 30.0, STAGING_BYTES, load_tuning, identity, AbstractAddress(name, secret)))
 
 
-def watch_abort_word(driver, process, began, times):
+def first_word(address):
+    return ctypes.c_uint32.from_address(address).value
+
+
+def watch_abort_word(state, began, times):
     """Note when another rank writes the abort word of a killed rank, for which its kernels look.
 
     On a real GPU they would go on otherwise, and read memory that is about to be freed.
     """
-
-    def first_word(address):
-        return ctypes.c_uint32.from_address(address).value
-
-    state = next(address for address in driver.imports_from(process) if first_word(address) == 0)
     while first_word(state) == 0 and time.monotonic() < began + 5:
         time.sleep(0.001)
     times.append(time.monotonic() - began)
@@ -62,9 +61,12 @@ def lose_a_rank(comm, driver, victim, waiting, address):
     comm.synchronize()
     processes = np.zeros(comm.size, np.int64)
     comm.all_gather(processes, np.array([os.getpid()]))
+    states = driver.imports_from(int(processes[victim])) if comm.rank != victim else []
+    state = next((address for address in states if first_word(address) == 0), None)
+    comm.barrier()
     began, times = time.monotonic(), []
     if comm.rank != victim:
-        threading.Thread(target=watch_abort_word, args=(driver, int(processes[victim]), began, times)).start()
+        threading.Thread(target=watch_abort_word, args=(state, began, times)).start()
     if comm.rank == victim:
         if waiting == "in the call":  # the kernel of the victim waits, too
             comm.all_reduce(x) if comm.size > 2 else None

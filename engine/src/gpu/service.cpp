@@ -105,8 +105,7 @@ std::vector<std::uint32_t> GpuEndpoint::lost_ranks() const {
     return lost;
 }
 
-// Ends the kernels of ranks that were killed, and our own, at once, and reports the loss if a call waits. If none does,
-// the next call reports it.
+// Ends the kernels of ranks that were killed, at once, and reports the loss if a call waits for them.
 void GpuEndpoint::end_kernels_of_the_dead() {
     bool found = false;
     for (std::uint32_t peer = 0; peer < size(); ++peer) {
@@ -116,11 +115,14 @@ void GpuEndpoint::end_kernels_of_the_dead() {
         found = true;
     }
     if (!found) return;
-    {
-        // Its kernels cannot be waited for any more, so a communicator with a dead rank cannot be used again.
-        const std::lock_guard lock(looking_);
-        abort(known_dead_);
+    std::vector<cuda::MemoryOperation> operations;
+    for (const std::uint32_t peer : known_dead_) {
+        cuda::MemoryOperation& operation = operations.emplace_back();
+        operation.kind = cuda::MemoryOperation::Kind::write_32;
+        operation.address = state(peer) + layout_.abort();
+        operation.value = 1;
     }
+    write(operations);
     look();
     look();  // a call is judged when it is seen for the second time
 }
@@ -237,25 +239,30 @@ void GpuEndpoint::check_transfers() {
 void GpuEndpoint::abort(const std::vector<std::uint32_t>& lost) {
     aborted_ = true;
     std::vector<cuda::MemoryOperation> operations;
-    const auto write = [&](cuda::Address address, std::uint32_t value) {
+    const auto set = [&](cuda::Address address, std::uint32_t value) {
         cuda::MemoryOperation& operation = operations.emplace_back();
         operation.kind = cuda::MemoryOperation::Kind::write_32;
         operation.address = address;
         operation.value = value;
     };
-    for (const std::uint32_t peer : lost) write(state(peer) + layout_.abort(), 1);  // first: it is urgent
-    write(memory_.address() + layout_.abort(), 1);
+    for (const std::uint32_t peer : lost) set(state(peer) + layout_.abort(), 1);  // first: it is urgent
+    set(memory_.address() + layout_.abort(), 1);
     if (endpoint_.broken()) {  // a signal that a peer sends later may undo this, so it is repeated
         const std::lock_guard lock(announced_mutex_);
         for (std::uint32_t peer = 0; peer < size(); ++peer) {
             if (peer == rank()) continue;
             if (!options_.kernel_mode)
-                write(memory_.address() + layout_.signal(0, peer), counters_[peer].received + far_ahead);
+                set(memory_.address() + layout_.signal(0, peer), counters_[peer].received + far_ahead);
             for (const bool sending : {true, false})
-                write(memory_.address() + layout_.signal(transfer_record(sending, peer), peer),
-                      lane(sending, peer).counters.received + far_ahead);
+                set(memory_.address() + layout_.signal(transfer_record(sending, peer), peer),
+                    lane(sending, peer).counters.received + far_ahead);
         }
     }
+    write(operations);
+}
+
+// Has the private stream carry out writes.
+void GpuEndpoint::write(std::vector<cuda::MemoryOperation>& operations) {
     constexpr std::size_t most = 128;  // operations in a batch
     for (std::size_t first = 0; first < operations.size(); first += most)
         driver_.check(driver_.functions().stream_batch_mem_op(

@@ -203,6 +203,7 @@ class GpuEndpoint {
     void check_transfers();
     std::vector<std::uint32_t> lost_ranks() const;
     void end_kernels_of_the_dead();
+    void write(std::vector<cuda::MemoryOperation>& operations);
     void abort(const std::vector<std::uint32_t>& lost);
     Announced running() const;
     bool has_work() const;
