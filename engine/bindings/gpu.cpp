@@ -218,7 +218,7 @@ class PyGpuStream {
                                 "cuStreamCreate");
     }
     ~PyGpuStream() {
-        if (!endpoint_.abandoned()) device_->functions().stream_destroy(stream_);
+        if (!endpoint_.abandoned()) endpoint_.core().retire(stream_);
     }
     PyGpuStream(const PyGpuStream&) = delete;
     PyGpuStream& operator=(const PyGpuStream&) = delete;

@@ -63,7 +63,8 @@ void GpuEndpoint::keep_order(Order& order, cuda::Stream stream, const std::funct
 }
 
 bool GpuEndpoint::run_at_once(GpuPlan& plan, const Call& call) {
-    if (closed_ || endpoint_.broken() || word(offsetof(Mailbox, fault)) != 0 || !queue_.try_take()) return false;
+    if (closed_ || dead_ >= 0 || endpoint_.broken() || word(offsetof(Mailbox, fault)) != 0 || !queue_.try_take())
+        return false;
     const Turn turn{queue_};
     const std::unique_lock lock(calls_, std::try_to_lock);
     if (!lock) return false;
@@ -111,6 +112,7 @@ void GpuEndpoint::run(GpuPlan& plan, const Call& call) {
                      : registry_->find_or_add(call.output, described.output_bytes);
     const std::uint64_t number = announce(plan, call.timeout, captured);
     const Wait what{rank(), 0, deadline_after(call.timeout), true, number, &described.text};
+    if (dead_ >= 0 && shares) endpoint_.report_peer_ended(static_cast<std::uint32_t>(dead_.load()), what);
     try {
         if (input) registry_->await(*input, plan.contacts, what);
         if (output) registry_->await(*output, plan.contacts, what);

@@ -235,8 +235,19 @@ void GpuEndpoint::leak() {
     static_cast<void>(stream_.release());
 }
 
+void GpuEndpoint::retire(cuda::Stream stream) {
+    const std::lock_guard lock(calls_);
+    if (closed_)
+        driver_.functions().stream_destroy(stream);
+    else
+        retired_streams_.push_back(stream);
+}
+
 void GpuEndpoint::release() {
     const cuda::Functions& functions = driver_.functions();
+    for (const cuda::Stream stream : retired_streams_) functions.stream_destroy(stream);
+    retired_streams_.clear();
+    mark_.reset();
     registry_->withdraw_all();
     mappings_->close_all();
     for (std::uint32_t peer = 0; peer < size(); ++peer)

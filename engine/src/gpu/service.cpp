@@ -88,11 +88,19 @@ GpuEndpoint::Announced GpuEndpoint::running() const {
     return announced_[(last - number < remembered ? number : last) % remembered];
 }
 
+// Finds out, without work for the GPU, which calls are over: a copy from the device might wait behind copies that wait
+// for the very call. An event behind the last call is recorded when it is needed, as that costs each call a
+// microsecond.
 void GpuEndpoint::refresh_completed() {
-    if (!options_.kernel_mode || (completed() == enqueued_.load() && !captured_)) return;
-    copy(mapped_->address() + offsetof(Mailbox, completed), memory_.address() + layout_.calls(), sizeof(std::uint32_t),
-         stream_->handle());
-    driver_.check(driver_.functions().stream_synchronize(stream_->handle()), "cuStreamSynchronize");
+    if (!options_.kernel_mode || captured_) return;
+    const cuda::Functions& functions = driver_.functions();
+    if (marked_ != completed() && functions.event_query(mark_->handle()) != cuda::Result::not_ready)
+        seen_completed_ = marked_;
+    if (marked_ != completed() || completed() == enqueued_.load() || !order_.any) return;
+    if (!mark_) mark_ = std::make_unique<GpuEventHandle>(driver_);
+    if (is_capturing(order_.stream)) return;
+    const std::uint32_t last = enqueued_.load();
+    if (functions.event_record(mark_->handle(), order_.stream) == cuda::Result::success) marked_ = last;
 }
 
 // Returns the ranks whose processes have ended, or are about to: a killed process may take a while to end.
@@ -123,15 +131,38 @@ void GpuEndpoint::end_kernels_of_the_dead() {
         operation.value = 1;
     }
     write(operations);
+    // What waits on this rank's GPU waits for the dead rank, sooner or later: it ends now, and says where it stood.
+    if (options_.kernel_mode) {
+        const std::lock_guard lock(looking_);
+        abort(known_dead_);
+    }
+    dead_ = static_cast<int>(known_dead_.front());
+    const Clock::time_point until = Clock::now() + longest_report;
+    while (options_.kernel_mode && word(offsetof(Mailbox, fault)) == Mailbox::none && Clock::now() < until)
+        ::usleep(500);
     look();
-    look();  // a call is judged when it is seen for the second time
+    look();  // in stream mode, a call is judged when it is seen for the second time
+}
+
+// In kernel mode: reports that a rank has died if a kernel waited. A call that is made later reports it itself.
+void GpuEndpoint::report_death() {
+    if (dead_ < 0 || !options_.kernel_mode || word(offsetof(Mailbox, fault)) != Mailbox::aborted) return;
+    const Announced running = this->running();
+    const Wait what{std::min(word(offsetof(Mailbox, peer)), size() - 1),
+                    word(offsetof(Mailbox, step)),
+                    {},
+                    true,
+                    running.call.number,
+                    running.call.text};
+    endpoint_.report_peer_ended(static_cast<std::uint32_t>(dead_.load()), what);
 }
 
 void GpuEndpoint::look() {
+    if (const std::unique_lock calls(calls_, std::try_to_lock); calls) refresh_completed();
     const std::lock_guard lock(looking_);
-    refresh_completed();
     try {
         if (!endpoint_.broken()) {
+            report_death();
             report_mailbox();
             check_collective();
             check_transfers();
@@ -172,7 +203,7 @@ void GpuEndpoint::check_collective() {
     const bool late = !options_.kernel_mode && now - watch_.since >= running.timeout;
     if (over()) return;
     Wait what{rank(), 0, {}, true, running.call.number, running.call.text};
-    if (!lost.empty()) {
+    if (!lost.empty() && !(options_.kernel_mode && captured_)) {
         abort(lost);
         what = locate(running, lost.front());
         endpoint_.report_peer_ended(lost.front(), what);

@@ -110,6 +110,9 @@ class GpuEndpoint {
     const std::shared_ptr<DeviceContext>& device() const { return device_; }
     Endpoint& endpoint() { return endpoint_; }
 
+    // Destroys a stream on which calls were made, but not before the end of this endpoint.
+    void retire(cuda::Stream stream);
+
     // Waits until the calls of this rank are over, or the communicator is broken, and releases everything.
     void close();
 
@@ -203,6 +206,7 @@ class GpuEndpoint {
     void check_transfers();
     std::vector<std::uint32_t> lost_ranks() const;
     void end_kernels_of_the_dead();
+    void report_death();
     void write(std::vector<cuda::MemoryOperation>& operations);
     void abort(const std::vector<std::uint32_t>& lost);
     Announced running() const;
@@ -217,14 +221,16 @@ class GpuEndpoint {
         return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(mapped_->host() + offset))
             .load(std::memory_order_acquire);
     }
-    // The calls that were over when this was last refreshed; in kernel mode that takes a copy from the device.
-    std::uint32_t completed() const { return word(offsetof(Mailbox, completed)); }
+    // The calls that are over; in kernel mode, those that were when this was last refreshed.
+    std::uint32_t completed() const {
+        return options_.kernel_mode ? seen_completed_.load() : word(offsetof(Mailbox, completed));
+    }
     std::uint32_t started() const {
         if (!options_.kernel_mode) return word(offsetof(Mailbox, started));
         const std::uint32_t over = completed();
         return over + (captured_ || over != enqueued_.load() ? 1 : 0);
     }
-    void refresh_completed();
+    void refresh_completed();  // the caller holds calls_
     std::uint32_t size() const { return endpoint_.settings.geometry.size; }
     std::uint32_t rank() const { return endpoint_.settings.rank; }
     cuda::Address state(std::uint32_t peer) const { return states_[peer]; }
@@ -271,8 +277,13 @@ class GpuEndpoint {
     std::mutex looking_;
     Watch watch_;
     std::vector<Watch> lane_watches_;
-    bool aborted_ = false;                   // the kernels were told to leave
-    std::vector<std::uint32_t> known_dead_;  // ranks whose kernels were told to leave
+    bool aborted_ = false;                           // the kernels were told to leave
+    std::atomic<std::uint32_t> seen_completed_ = 0;  // in kernel mode
+    std::unique_ptr<GpuEventHandle> mark_;           // behind the call `marked_`
+    std::uint32_t marked_ = 0;
+    std::vector<cuda::Stream> retired_streams_;  // they may be those of the last calls, so they exist until the end
+    std::atomic<int> dead_ = -1;                 // the first rank that was found dead
+    std::vector<std::uint32_t> known_dead_;      // ranks whose kernels were told to leave
     std::atomic<bool> closed_ = false;
 };
 

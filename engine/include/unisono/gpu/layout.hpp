@@ -60,7 +60,6 @@ class StateLayout {
     std::uint64_t record_bytes() const { return 64 * most_; }
     std::uint64_t bytes(std::uint32_t records) const { return head_bytes + records * record_bytes(); }
     std::uint64_t abort() const { return 0; }
-    std::uint64_t calls() const { return 8; }  // completed in kernel mode
     std::uint64_t record(std::uint32_t number) const { return head_bytes + number * record_bytes(); }
     std::uint64_t entry(std::uint32_t record_number, std::uint32_t parity, std::uint32_t peer) const {
         return record(record_number) + (parity * most_ + peer) * 24;

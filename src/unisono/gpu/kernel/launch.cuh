@@ -36,8 +36,7 @@ struct Record {
 struct State {
     u32 abort;          // not 0: whoever waits leaves
     u32 fault_claimed;  // the first thread that meets a fault sets it and writes the mailbox
-    u32 calls;          // calls completed in mode 0
-    u32 pad[29];
+    u32 pad[30];
 };
 
 // In host memory, written by the kernel.
