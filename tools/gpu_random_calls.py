@@ -60,7 +60,7 @@ def draw(source: random.Random, size: int, pairs: list[tuple[str, str]]) -> dict
     if collective.name in SIZES_OF and source.random() < 0.3:
         most = source.choice((1, 50, 5000))
         rows = size if collective.name == "all_to_all" else 1
-        if rows > 1:
+        if collective.name == "all_to_all":
             call["algorithm"] = None  # some need equal lengths; it adds nothing up, so that any gives the same bits
         call["sizes"] = [[source.randrange(most + 1) for _ in range(size)] for _ in range(rows)]
     return call
