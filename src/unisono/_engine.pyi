@@ -173,7 +173,7 @@ class GpuDevice(TypedDict):
     peers: list[bool]  # by ordinal: whether this device can access the memory of that one; of itself: True
 
 class GpuDriver:
-    def __init__(self, path: str) -> None: ...
+    def __init__(self, path: str = ...) -> None: ...
     @property
     def version(self) -> int: ...  # 13000 is 13.0
     def devices(self) -> list[GpuDevice]: ...
@@ -201,8 +201,8 @@ class GpuTable:  # the plans of calls on CUDA tensors that the fast path can rep
         report_staging: Callable[[], None],
     ) -> None: ...  # fmt: skip
     def remember(
-        self, plan: GpuPlan, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any, codec: Any,
-        part_is_input: bool,
+        self, plan: GpuPlan, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any,
+        codec: Any, part_is_input: bool,
     ) -> None: ...  # fmt: skip
     def forget(self, plan: GpuPlan) -> None: ...
     def clear(self) -> None: ...
@@ -222,7 +222,7 @@ class GpuEndpoint:
         self, kernel: str, program: bytes, stream_ops: bytes, blocks: int, fingerprint: int, fingerprints: list[int],
         bias_in: list[int], bias_out: list[int], input_bytes: int, output_bytes: int, text: str,
     ) -> GpuPlan: ...  # fmt: skip
-    def run(self, plan: GpuPlan, input: int, output: int, stream: int, timeout_s: float) -> None: ...
+    def run(self, plan: GpuPlan, input: int, output: int, stream: int, timeout_s: float) -> None: ...  # noqa: A002
     def transfer(
         self, sending: bool, peer: int, tag: int, address: int, nbytes: int, dtype: str, stream: int,
         timeout_s: float,

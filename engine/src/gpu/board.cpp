@@ -35,13 +35,13 @@ void RegistrationBoard::allocate_slot(std::uint32_t rank, std::uint32_t number) 
                     slot_bytes(size_));
 }
 
-void RegistrationBoard::ring(std::uint32_t rank) const {
+void RegistrationBoard::wake(std::uint32_t rank) const {
     head(rank).bell.fetch_add(1, std::memory_order_release);
     futex_wake_all(head(rank).bell);
 }
 
-void RegistrationBoard::ring_all() const {
-    for (std::uint32_t rank = 0; rank < size_; ++rank) ring(rank);
+void RegistrationBoard::wake_all() const {
+    for (std::uint32_t rank = 0; rank < size_; ++rank) wake(rank);
 }
 
 // A robust mutex whose owner has died has this bit in its first word (futex(2)).

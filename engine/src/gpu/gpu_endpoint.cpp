@@ -191,7 +191,7 @@ bool GpuEndpoint::wait_until_idle() {
         if (endpoint_.broken()) {
             if (broken_since == Clock::time_point{}) {
                 broken_since = now;
-                board_->ring(rank());
+                board_->wake(rank());
             }
             // After a fault the counters of calls stand still, so only the events count.
             if (event_is_over(order_) &&
@@ -212,7 +212,7 @@ void GpuEndpoint::close() {
         const CaptureAllowance allowance(driver_);
         const bool idle = !thread_.joinable() || wait_until_idle();
         stopping_ = true;
-        board_->ring(rank());
+        board_->wake(rank());
         if (thread_.joinable()) thread_.join();
         if (idle)
             release();
@@ -220,7 +220,7 @@ void GpuEndpoint::close() {
             leak();
     } catch (const DriverError&) {  // the driver has gone, and with it everything
         stopping_ = true;
-        board_->ring(rank());
+        board_->wake(rank());
         if (thread_.joinable()) thread_.join();
     }
 }

@@ -91,7 +91,7 @@ bool Registry::offer(Block& block) {
     block.generation = offered.generation.load(std::memory_order_relaxed) + 1;
     offered.generation.store(block.generation, std::memory_order_release);
     board_.head(rank).version.fetch_add(1, std::memory_order_release);
-    board_.ring_all();
+    board_.wake_all();
     block.opened = std::uint64_t{1} << rank;
     block.addresses[rank] = block.base;
     return true;
@@ -115,7 +115,7 @@ void Registry::withdraw(Block& block) {
     const std::uint32_t rank = endpoint_.settings.rank;
     board_.slot(rank, block.slot).generation.store(block.generation + 1, std::memory_order_release);
     board_.head(rank).version.fetch_add(1, std::memory_order_release);
-    board_.ring_all();
+    board_.wake_all();
     free_slots_.push_back(block.slot);
 }
 

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unisono import _engine, collectives
 from unisono.bootstrap.job_resources import CourierOffer
@@ -20,16 +20,14 @@ from unisono.comm.codec_choice import CodecChoice
 from unisono.comm.collective_methods import CollectiveMethods
 from unisono.comm.dispatch import NUMBERS, Dispatcher
 from unisono.comm.explanation import Explanation, explain
+from unisono.comm.gpu_methods import GpuMethods
 from unisono.comm.gpu_work import GpuWork
 from unisono.comm.tracing import EVENTS, Trace, trace_job
 from unisono.comm.work import Work
 from unisono.errors import UsageError
 
-if TYPE_CHECKING:
-    from unisono.gpu.connection import GpuStatus
 
-
-class Communicator(CollectiveMethods):
+class Communicator(GpuMethods, CollectiveMethods):
     """A group of ranks that communicate; every rank makes the same calls in the same order.
 
     ``connect()`` and ``spawn()`` make one; ``link`` is its connection to the other ranks. Arrays are numpy arrays or
@@ -126,32 +124,6 @@ class Communicator(CollectiveMethods):
             timeout, async_op,
         )  # fmt: skip
 
-    def enqueue(
-        self, request: CallRequest, source: int, out: int, *, device: int, stream: int, timeout: float | None = None
-    ) -> None:
-        """Enqueue the call ``request`` on a CUDA stream; the input is at address ``source``, the output at ``out``.
-
-        ``device`` is the ordinal of the CUDA device on which they are, and ``stream`` the handle of the stream. The
-        memory must stay allocated until the call is over. ``timeout`` and the errors are those of a collective; an
-        error that happens later is raised by the next call and by ``raise_if_broken``.
-        """
-        dispatcher, limit_s = self.dispatcher, self.dispatcher.limit(timeout)
-        dispatcher.gpu.enqueue(dispatcher, request, source, out, device, stream, limit_s)
-
-    def enqueue_transfer(
-        self, sending: bool, peer: int, tag: int, address: int, count: int, dtype: str, *, device: int, stream: int,
-        timeout: float | None = None,
-    ) -> None:  # fmt: skip
-        """Enqueue a message to the rank ``peer`` (``sending``) or from it on a CUDA stream.
-
-        It has ``count`` elements of type ``dtype`` at ``address``. ``tag`` is that of ``send``; ``device``,
-        ``stream`` and ``timeout`` are those of ``enqueue``.
-        """
-        dispatcher, limit_s = self.dispatcher, self.dispatcher.limit(timeout)
-        dispatcher.gpu.enqueue_transfer(
-            dispatcher, sending, peer, tag, address, count, dtype, device, stream, limit_s
-        )  # fmt: skip
-
     def raise_if_broken(self) -> None:
         """Raise the error of the communicator, if it is broken."""
         self._link.endpoint.raise_if_broken()
@@ -197,20 +169,6 @@ class Communicator(CollectiveMethods):
     def hosts(self) -> tuple[tuple[int, ...], ...]:
         """The ranks of each host; ranks of one host share memory."""
         return self.dispatcher.hosts or (tuple(range(self.size)),)
-
-    @property
-    def gpu(self) -> GpuStatus | None:
-        """The state of the calls on CUDA arrays; None before the first one.
-
-        It has the mode ("kernel" or "stream"), the reason for it, the most thread blocks of a call, the name of the
-        device, whether MPS is used, and how often memory could not be shared with the other ranks (``staged``).
-        """
-        return self.dispatcher.gpu.status()
-
-    def synchronize(self) -> None:
-        """Wait on the host until all calls on CUDA arrays are over; raise their error if one has failed."""
-        self._link.check_open("synchronize")
-        self.dispatcher.gpu.synchronize()
 
     @property
     def transport(self) -> str:

@@ -40,6 +40,6 @@ def enqueue_largest(
             lengths = Lengths((nbytes,) * size, (nbytes,) * size)
             run(make_plan(CallRequest(all_gather, lengths=lengths, label=label)), mine, out, stream)
 
-        all_reduce_topk_cuda(array, codec, size, op, gather, device=device, stream=stream)
+        all_reduce_topk_cuda(array, codec, size, op, gather, stream=stream)
 
     return enqueue, label

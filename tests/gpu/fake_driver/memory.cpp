@@ -16,7 +16,7 @@ namespace fakecuda {
 namespace {
 
 constexpr std::size_t PAGE = 4096;
-constexpr std::size_t FILLED = 4u << 20;  // so many bytes of new memory have arbitrary values; more would take long
+constexpr std::size_t FILLED = 4u << 20;  // the bytes of new memory that get arbitrary values; more would take long
 constexpr unsigned char NEW = 0xCB, GUARD = 0xA5;
 
 // What the 64 bytes of an IPC handle mean here. The inode tells whether the descriptor is still the same file.

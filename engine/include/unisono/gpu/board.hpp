@@ -63,8 +63,8 @@ class RegistrationBoard {
         return *reinterpret_cast<Slot*>(section(rank) + page_bytes + number * slot_bytes(size_));
     }
     void allocate_slot(std::uint32_t rank, std::uint32_t number) const;  // throws MemoryRefused
-    void ring(std::uint32_t rank) const;
-    void ring_all() const;
+    void wake(std::uint32_t rank) const;
+    void wake_all() const;
     bool has_died(std::uint32_t rank) const;
 
   private:

@@ -214,7 +214,7 @@ class GpuEndpoint {
     Wait locate(const Announced& running, std::uint32_t suspect);
     const std::byte* copy_record(std::uint32_t record);
     void wake_service() {
-        if (idle_.load(std::memory_order_relaxed)) board_->ring(endpoint_.settings.rank);
+        if (idle_.load(std::memory_order_relaxed)) board_->wake(endpoint_.settings.rank);
     }
 
     std::uint32_t word(std::uint64_t offset) const {  // of the mapped memory

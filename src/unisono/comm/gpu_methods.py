@@ -1,0 +1,57 @@
+"""The methods of a communicator for CUDA arrays and streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unisono.comm.call_request import CallRequest
+from unisono.comm.dispatch import Dispatcher
+
+if TYPE_CHECKING:
+    from unisono.gpu.connection import GpuStatus
+
+
+class GpuMethods:
+    """What a communicator does with CUDA streams."""
+
+    dispatcher: Dispatcher
+
+    def enqueue(
+        self, request: CallRequest, source: int, out: int, *, device: int, stream: int, timeout: float | None = None
+    ) -> None:
+        """Enqueue the call ``request`` on a CUDA stream; the input is at address ``source``, the output at ``out``.
+
+        ``device`` is the ordinal of the CUDA device on which they are, and ``stream`` the handle of the stream. The
+        memory must stay allocated until the call is over. ``timeout`` and the errors are those of a collective; an
+        error that happens later is raised by the next call and by ``raise_if_broken``.
+        """
+        dispatcher, limit_s = self.dispatcher, self.dispatcher.limit(timeout)
+        dispatcher.gpu.enqueue(dispatcher, request, source, out, device, stream, limit_s)
+
+    def enqueue_transfer(
+        self, sending: bool, peer: int, tag: int, address: int, count: int, dtype: str, *, device: int, stream: int,
+        timeout: float | None = None,
+    ) -> None:  # fmt: skip
+        """Enqueue a message to the rank ``peer`` (``sending``) or from it on a CUDA stream.
+
+        It has ``count`` elements of type ``dtype`` at ``address``. ``tag`` is that of ``send``; ``device``,
+        ``stream`` and ``timeout`` are those of ``enqueue``.
+        """
+        dispatcher, limit_s = self.dispatcher, self.dispatcher.limit(timeout)
+        dispatcher.gpu.enqueue_transfer(
+            dispatcher, sending, peer, tag, address, count, dtype, device, stream, limit_s
+        )  # fmt: skip
+
+    @property
+    def gpu(self) -> GpuStatus | None:
+        """The state of the calls on CUDA arrays; None before the first one.
+
+        It has the mode ("kernel" or "stream"), the reason for it, the most thread blocks of a call, the name of the
+        device, whether MPS is used, and how often memory could not be shared with the other ranks (``staged``).
+        """
+        return self.dispatcher.gpu.status()
+
+    def synchronize(self) -> None:
+        """Wait on the host until all calls on CUDA arrays are over; raise their error if one has failed."""
+        self.dispatcher.link.check_open("synchronize")
+        self.dispatcher.gpu.synchronize()
