@@ -56,8 +56,8 @@ class Mailbox(ctypes.Structure):
 
 
 class State(ctypes.Structure):
-    _fields_ = [("abort", ctypes.c_uint32), ("fault_claimed", ctypes.c_uint32), ("calls", ctypes.c_uint32),
-                ("pad", ctypes.c_uint32 * 29)]  # fmt: skip
+    _fields_ = [("abort", ctypes.c_uint32), ("fault_claimed", ctypes.c_uint32), ("abort_in_host", ctypes.c_uint64),
+                ("calls", ctypes.c_uint32), ("pad", ctypes.c_uint32 * 27)]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ def split(count: int, size: int, item: int) -> list[tuple[int, int]]:
 def test_an_all_reduce_gives_the_sum_on_every_rank(size, blocks):
     ranks = HostRanks(HostKernel(), size, blocks)
     rng = np.random.default_rng(size)
+    made = 0
     for count in (0, 1, 5, 1000, 40_001):
         inputs = [rng.standard_normal(count).astype(np.float32) for _ in range(size)]
         for mine, values in zip(ranks.ranks, inputs, strict=True):
@@ -50,9 +51,10 @@ def test_an_all_reduce_gives_the_sum_on_every_rank(size, blocks):
             wanted = wanted + values
         for _ in range(2):  # the same launch again, as a CUDA graph would replay it
             ranks.run()
+            made += 1
             for mine in ranks.ranks:
                 assert mine.mailbox.fault == 0
-                assert mine.mailbox.started == mine.mailbox.completed == mine.state.calls
+                assert mine.state.calls == made
                 assert mine.buffers["output"].tobytes() == wanted.tobytes(), count
                 mine.buffers["output"][:] = np.nan
 
@@ -168,7 +170,7 @@ def test_a_rank_that_never_comes_is_a_timeout():
     ranks.run(only=[0])
     mailbox = ranks.ranks[0].mailbox
     assert (mailbox.fault, mailbox.peer, mailbox.kind) == (2, 1, 0)
-    assert (mailbox.started, mailbox.completed) == (1, 0)
+    assert mailbox.completed == 0
     assert (ranks.ranks[0].buffers["output"] == 7).all()
 
 

@@ -35,7 +35,8 @@ class CollectiveQueue {
     // For calls that are not executed here (on a GPU) but take their turn: `try_take` returns false if other calls
     // are queued or running; after `true`, no call runs until `give_back`.
     bool try_take() {
-        if (queued_.load(std::memory_order_acquire) > 0 || taken_.exchange(true, std::memory_order_acquire)) return false;
+        if (queued_.load(std::memory_order_acquire) > 0 || taken_.exchange(true, std::memory_order_acquire))
+            return false;
         if (queued_.load(std::memory_order_acquire) == 0) return true;
         give_back();
         return false;

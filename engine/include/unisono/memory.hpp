@@ -47,8 +47,8 @@ struct Geometry {
 
 // The reason why a communicator can no longer be used. The first rank to notice reports it to all others.
 enum class Fault : std::uint32_t { none, peer_lost, timeout, mismatch, aborted, interrupted, no_memory, internal, gpu };
-inline constexpr std::array fault_names{"none",    "peer_lost",   "timeout",   "mismatch",
-                                        "aborted", "interrupted", "no_memory", "internal",  "gpu"};
+inline constexpr std::array fault_names{"none",        "peer_lost", "timeout",  "mismatch", "aborted",
+                                        "interrupted", "no_memory", "internal", "gpu"};
 
 struct FaultReport {
     Fault fault = Fault::none;

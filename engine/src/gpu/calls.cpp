@@ -14,6 +14,7 @@ namespace {
 // Texts of calls are remembered by the number of their plan; those of plans for the processor begin at 1.
 constexpr std::uint64_t gpu_plans = std::uint64_t{1} << 63;
 constexpr std::size_t least_staging_bytes = 2 << 20;
+constexpr std::size_t prepared_staging_bytes = 32 << 20;  // for each of the buffers of a collective
 
 struct Turn {
     CollectiveQueue& queue;
@@ -114,9 +115,16 @@ void GpuEndpoint::run(GpuPlan& plan, const Call& call) {
     const Wait what{rank(), 0, deadline_after(call.timeout), true, number, &described.text};
     if (dead_ >= 0 && shares) endpoint_.report_peer_ended(static_cast<std::uint32_t>(dead_.load()), what);
     try {
-        if (input) registry_->await(*input, plan.contacts, what);
-        if (output) registry_->await(*output, plan.contacts, what);
-        if ((input && !input->shareable) || (output && !output->shareable))
+        for (Block* const block : {input.get(), output.get()}) {
+            if (block == nullptr) continue;
+            registry_->take_answers(*block);
+            const bool fits = described.input_bytes + described.output_bytes <= prepared_staging_bytes;
+            if (!fits) registry_->await(*block, plan.contacts, what);
+        }
+        const auto is_open = [&](const std::shared_ptr<Block>& block) {
+            return !block || block->is_open_to(plan.contacts);
+        };
+        if (!is_open(input) || !is_open(output))
             run_staged(plan, call, input.get(), output.get(), what);
         else
             enqueue(plan, {call.input, call.output, input.get(), output.get()}, call);
@@ -171,7 +179,9 @@ void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input
     const std::uint64_t input_bytes = described.input_bytes, output_bytes = described.output_bytes;
     std::shared_ptr<Block> input_copy, output_copy;
     Buffers buffers{call.input, call.output, input, output};
-    staged_.fetch_add(1, std::memory_order_relaxed);
+    const auto is_open = [&](const Block* block) { return block == nullptr || block->is_open_to(plan.contacts); };
+    if ((input != nullptr && !input->shareable) || (output != nullptr && !output->shareable))
+        staged_.fetch_add(1, std::memory_order_relaxed);
     if (!is_capturing(call.stream))  // earlier calls may use the same copies
         keep_order(order_, call.stream, [&] { return completed() + 1 == enqueued_.load(); });
     if (input != nullptr && output != nullptr && overlap(call.input, input_bytes, call.output, output_bytes)) {
@@ -181,12 +191,12 @@ void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input
         copy(at, begin, end - begin, call.stream);
         buffers = {at + (call.input - begin), at + (call.output - begin), input_copy.get(), input_copy.get()};
     } else {
-        if (input != nullptr && !input->shareable) {
+        if (!is_open(input)) {
             buffers.input = staging(0, input_bytes, plan.contacts, what, input_copy);
             buffers.input_block = input_copy.get();
             copy(buffers.input, call.input, input_bytes, call.stream);
         }
-        if (output != nullptr && !output->shareable) {
+        if (!is_open(output)) {
             buffers.output = staging(1, output_bytes, plan.contacts, what, output_copy);
             buffers.output_block = output_copy.get();
             copy(buffers.output, call.output, output_bytes, call.stream);  // a call may leave parts of it as they are
@@ -196,10 +206,23 @@ void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input
     if (buffers.output != call.output) copy(call.output, buffers.output, output_bytes, call.stream);
 }
 
+// Makes memory for copies before any kernel waits. A peer whose thread waits in the driver for its own kernel cannot
+// open memory, and the kernel may wait for this rank; so a call does not wait until its buffers are open everywhere,
+// but runs on copies, if it is not too large.
+void GpuEndpoint::prepare_staging() {
+    const std::uint64_t all = size() < 64 ? (std::uint64_t{1} << size()) - 1 : ~std::uint64_t{0};
+    const Wait what{rank(), 0, deadline_after(std::chrono::seconds(60)), false};
+    for (const std::uint32_t user : {0u, 1u}) {
+        std::shared_ptr<Block> block;
+        if (size() > 1) staging(user, prepared_staging_bytes, all & ~(std::uint64_t{1} << rank()), what, block);
+    }
+}
+
 // Returns memory for a copy, registered with the contacts. `user`: 0 and 1 for collectives, others for transfers.
 cuda::Address GpuEndpoint::staging(std::uint32_t user, std::uint64_t bytes, std::uint64_t contacts, const Wait& what,
                                    std::shared_ptr<Block>& block) {
-    const int size_class = std::bit_width(std::max<std::uint64_t>(bytes, least_staging_bytes) - 1);
+    const std::uint64_t least = user < 2 ? prepared_staging_bytes : least_staging_bytes;
+    const int size_class = std::bit_width(std::max<std::uint64_t>(bytes, least) - 1);
     DeviceMemory& memory = staging_[{user, size_class}];
     if (memory.address() == 0) memory = DeviceMemory(driver_, std::size_t{1} << size_class);
     block = registry_->find_or_add(memory.address(), bytes);

@@ -50,6 +50,11 @@ GpuEndpoint::GpuEndpoint(std::shared_ptr<const Driver> driver, Endpoint& endpoin
     const cuda::Functions& functions = driver_.functions();
     driver_.check(functions.memset_d32_async(memory_.address(), 0, scratch_at_ / 4, stream_->handle()),
                   "cuMemsetD32Async");
+    head_page_ = std::make_unique<RegisteredPage>(driver_, &board_->head(rank()), page_bytes);
+    const std::uint64_t abort_word = head_page_->address() + offsetof(BoardHead, abort);
+    driver_.check(functions.memcpy_htod_async(memory_.address() + layout_.abort_in_host(), &abort_word,
+                                              sizeof abort_word, stream_->handle()),
+                  "cuMemcpyHtoDAsync");
     driver_.check(functions.stream_synchronize(stream_->handle()), "cuStreamSynchronize");
     states_[rank()] = memory_.address();
     registry_ = std::make_unique<Registry>(driver_, options.device, endpoint, *board_);
@@ -88,6 +93,7 @@ void GpuEndpoint::connect(const std::vector<std::string>& all) {
                       "cuIpcOpenMemHandle");
     }
     thread_ = endpoint_.start_thread([this] { serve(); });
+    prepare_staging();
 }
 
 int GpuEndpoint::load(const std::string& key, const std::string& image, unsigned shared_bytes) {
@@ -160,7 +166,14 @@ void GpuEndpoint::check_faults() {
     check_open();
     if (endpoint_.broken()) throw Failure(endpoint_.fault_report());
     const std::lock_guard lock(looking_);
+    report_death();
     report_mailbox();
+    // A kernel has left because the communicator is broken, or a rank is dead; the report is on its way.
+    for (int look = 0; word(offsetof(Mailbox, fault)) == Mailbox::aborted && look < 2000; ++look) {
+        if (endpoint_.broken()) throw Failure(endpoint_.fault_report());
+        report_death();
+        ::usleep(500);
+    }
 }
 
 // ---- the end ---------------------------------------------------------------------------------------------------
@@ -232,6 +245,7 @@ void GpuEndpoint::leak() {
     static_cast<void>(new auto(std::move(announced_)));
     static_cast<void>(new auto(programs_));
     static_cast<void>(mapped_.release());
+    static_cast<void>(head_page_.release());
     static_cast<void>(stream_.release());
 }
 
@@ -266,6 +280,7 @@ void GpuEndpoint::release() {
     for (const auto& [key, kernel] : kernels_) functions.module_unload(kernel.module);
     kernels_.clear();
     mapped_->release();
+    head_page_->release();
     stream_->release();
 }
 

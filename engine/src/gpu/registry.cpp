@@ -97,6 +97,17 @@ bool Registry::offer(Block& block) {
     return true;
 }
 
+void Registry::take_answers(Block& block) {
+    for (std::uint32_t peer = 0; block.shareable && peer < endpoint_.settings.geometry.size; ++peer) {
+        if ((block.opened >> peer & 1) != 0) continue;
+        const Answer& answer = board_.slot(endpoint_.settings.rank, block.slot).answers[peer];
+        if (answer.generation.load(std::memory_order_acquire) != block.generation) continue;
+        block.addresses[peer] = answer.address.load(std::memory_order_relaxed);
+        block.opened |= std::uint64_t{1} << peer;
+        if (block.addresses[peer] == 0) withdraw(block);
+    }
+}
+
 void Registry::await(Block& block, std::uint64_t contacts, Wait what) {
     while (block.shareable && (contacts & ~block.opened) != 0) {
         const auto peer = static_cast<std::uint32_t>(std::countr_zero(contacts & ~block.opened));

@@ -84,7 +84,9 @@ bool GpuEndpoint::has_work() const {
 GpuEndpoint::Announced GpuEndpoint::running() const {
     const std::lock_guard lock(announced_mutex_);
     const std::uint32_t last = enqueued_.load();
-    const std::uint32_t number = captured_ ? last : started();
+    // In kernel mode, a kernel that reports a fault states how many calls were over.
+    const bool told = options_.kernel_mode && word(offsetof(Mailbox, fault)) != Mailbox::none;
+    const std::uint32_t number = captured_ ? last : told ? word(offsetof(Mailbox, calls)) + 1 : started();
     return announced_[(last - number < remembered ? number : last) % remembered];
 }
 
@@ -123,25 +125,20 @@ void GpuEndpoint::end_kernels_of_the_dead() {
         found = true;
     }
     if (!found) return;
-    std::vector<cuda::MemoryOperation> operations;
-    for (const std::uint32_t peer : known_dead_) {
-        cuda::MemoryOperation& operation = operations.emplace_back();
-        operation.kind = cuda::MemoryOperation::Kind::write_32;
-        operation.address = state(peer) + layout_.abort();
-        operation.value = 1;
-    }
-    write(operations);
-    // What waits on this rank's GPU waits for the dead rank, sooner or later: it ends now, and says where it stood.
-    if (options_.kernel_mode) {
-        const std::lock_guard lock(looking_);
-        abort(known_dead_);
-    }
+    set_abort_words(known_dead_);
     dead_ = static_cast<int>(known_dead_.front());
     const Clock::time_point until = Clock::now() + longest_report;
     while (options_.kernel_mode && word(offsetof(Mailbox, fault)) == Mailbox::none && Clock::now() < until)
         ::usleep(500);
     look();
     look();  // in stream mode, a call is judged when it is seen for the second time
+}
+
+// Tells the kernels of this rank and of ranks that have ended to leave, without a call of the driver: another thread of
+// this process may be waiting in one.
+void GpuEndpoint::set_abort_words(const std::vector<std::uint32_t>& lost) {
+    for (const std::uint32_t peer : lost) board_->head(peer).abort.store(1, std::memory_order_release);
+    if (options_.kernel_mode || endpoint_.broken()) board_->head(rank()).abort.store(1, std::memory_order_release);
 }
 
 // In kernel mode: reports that a rank has died if a kernel waited. A call that is made later reports it itself.
@@ -269,6 +266,7 @@ void GpuEndpoint::check_transfers() {
 // on. Streams that wait go on, and their kernels find the abort word set.
 void GpuEndpoint::abort(const std::vector<std::uint32_t>& lost) {
     aborted_ = true;
+    set_abort_words(lost);
     std::vector<cuda::MemoryOperation> operations;
     const auto set = [&](cuda::Address address, std::uint32_t value) {
         cuda::MemoryOperation& operation = operations.emplace_back();
@@ -289,11 +287,6 @@ void GpuEndpoint::abort(const std::vector<std::uint32_t>& lost) {
                     lane(sending, peer).counters.received + far_ahead);
         }
     }
-    write(operations);
-}
-
-// Has the private stream carry out writes.
-void GpuEndpoint::write(std::vector<cuda::MemoryOperation>& operations) {
     constexpr std::size_t most = 128;  // operations in a batch
     for (std::size_t first = 0; first < operations.size(); first += most)
         driver_.check(driver_.functions().stream_batch_mem_op(

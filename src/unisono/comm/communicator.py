@@ -124,10 +124,6 @@ class Communicator(GpuMethods, CollectiveMethods):
             timeout, async_op,
         )  # fmt: skip
 
-    def raise_if_broken(self) -> None:
-        """Raise the error of the communicator, if it is broken."""
-        self._link.endpoint.raise_if_broken()
-
     @property
     def broken(self) -> bool:
         """Whether a call can no longer succeed, because a rank was lost or has aborted."""

@@ -42,6 +42,10 @@ class GpuMethods:
             dispatcher, sending, peer, tag, address, count, dtype, device, stream, limit_s
         )  # fmt: skip
 
+    def raise_if_broken(self) -> None:
+        """Raise the error of the communicator, if it is broken."""
+        self.dispatcher.link.endpoint.raise_if_broken()
+
     @property
     def gpu(self) -> GpuStatus | None:
         """The state of the calls on CUDA arrays; None before the first one.

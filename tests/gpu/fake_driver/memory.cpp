@@ -177,11 +177,18 @@ FAKE_API cuMemFreeHost(void* address) {
     return release(reinterpret_cast<std::uint64_t>(address), Kind::host, "cuMemFreeHost");
 }
 
+FAKE_API cuMemHostRegister_v2(void*, std::size_t bytes, unsigned) {
+    if (int error = ready_with_context()) return error;
+    return bytes == 0 ? INVALID_VALUE : SUCCESS;
+}
+FAKE_API cuMemHostUnregister(void*) { return ready_with_context(); }
+
 FAKE_API cuMemHostGetDevicePointer_v2(std::uint64_t* device, void* address, unsigned) {
     if (int error = ready_with_context()) return error;
     std::lock_guard guard(driver().lock);
     auto* found = find_allocation(reinterpret_cast<std::uint64_t>(address), 1);
-    if (found == nullptr || found->kind != Kind::host) return INVALID_VALUE;
+    // Memory of the process that was registered is not known here.
+    if (found != nullptr && found->kind != Kind::host) return INVALID_VALUE;
     *device = reinterpret_cast<std::uint64_t>(address);
     return SUCCESS;
 }

@@ -29,6 +29,8 @@ struct BoardHead {
     // Held by the service thread of this rank. The kernel of the operating system marks it within a millisecond if the
     // process is killed, long before the process has ended: on its way it waits for the GPU.
     alignas(cache_line_pair_bytes) pthread_mutex_t alive;
+    // Not 0: the kernels of this rank leave. Any rank may set it.
+    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> abort;
 };
 static_assert(sizeof(BoardHead) <= page_bytes);
 

@@ -58,6 +58,25 @@ class MappedMemory {
     cuda::Address address_ = 0;
 };
 
+// Lets kernels access host memory that exists already, a page of it.
+class RegisteredPage {
+  public:
+    RegisteredPage(const Driver& driver, void* page, std::size_t bytes);
+    ~RegisteredPage() { release(); }
+    RegisteredPage(const RegisteredPage&) = delete;
+    RegisteredPage& operator=(const RegisteredPage&) = delete;
+    cuda::Address address() const { return address_; }
+    void release() {
+        if (page_ != nullptr) driver_.functions().mem_host_unregister(page_);
+        page_ = nullptr;
+    }
+
+  private:
+    const Driver& driver_;
+    void* page_ = nullptr;
+    cuda::Address address_ = 0;
+};
+
 // A stream that waits for no other. It has the highest priority, because streams of different priorities never share
 // a hardware queue, in which it could be stuck behind a stream that waits for a peer.
 class PrivateStream {

@@ -104,6 +104,8 @@ static_assert(sizeof(MemoryOperation) == 48 && offsetof(MemoryOperation, flags) 
     X(mem_host_alloc, "cuMemHostAlloc", void** address, std::size_t bytes, unsigned flags)                            \
     X(mem_host_get_device_pointer, "cuMemHostGetDevicePointer_v2", Address*, void* host, unsigned flags)              \
     X(mem_free_host, "cuMemFreeHost", void* address)                                                                  \
+    X(mem_host_register, "cuMemHostRegister_v2", void* address, std::size_t bytes, unsigned flags)                    \
+    X(mem_host_unregister, "cuMemHostUnregister", void* address)                                                      \
     X(memset_d32_async, "cuMemsetD32Async", Address, unsigned value, std::size_t count, Stream)                       \
     X(memcpy_htod_async, "cuMemcpyHtoDAsync_v2", Address, const void* source, std::size_t bytes, Stream)              \
     X(memcpy_dtod_async, "cuMemcpyDtoDAsync_v2", Address, Address source, std::size_t bytes, Stream)                  \

@@ -174,6 +174,7 @@ class GpuEndpoint {
     cuda::Address staging(std::uint32_t user, std::uint64_t bytes, std::uint64_t contacts, const Wait& what,
                           std::shared_ptr<Block>& block);
     void copy(cuda::Address to, cuda::Address from, std::uint64_t bytes, cuda::Stream stream) const;
+    void prepare_staging();
     [[noreturn]] void report_driver(const DriverError& error);
     // launches.cpp
     void fill(GpuPlan& plan, const Buffers& buffers) const;
@@ -207,7 +208,7 @@ class GpuEndpoint {
     std::vector<std::uint32_t> lost_ranks() const;
     void end_kernels_of_the_dead();
     void report_death();
-    void write(std::vector<cuda::MemoryOperation>& operations);
+    void set_abort_words(const std::vector<std::uint32_t>& lost);
     void abort(const std::vector<std::uint32_t>& lost);
     Announced running() const;
     bool has_work() const;
@@ -248,6 +249,7 @@ class GpuEndpoint {
     std::unique_ptr<RegistrationBoard> board_;
     std::unique_ptr<PrivateStream> stream_;
     std::unique_ptr<MappedMemory> mapped_;
+    std::unique_ptr<RegisteredPage> head_page_;  // of this rank on the board
     std::shared_ptr<ProgramMemory> programs_;
     DeviceMemory memory_;                // state and scratch
     std::vector<cuda::Address> states_;  // of all ranks, in this process; 0: not connected

@@ -60,6 +60,7 @@ class StateLayout {
     std::uint64_t record_bytes() const { return 64 * most_; }
     std::uint64_t bytes(std::uint32_t records) const { return head_bytes + records * record_bytes(); }
     std::uint64_t abort() const { return 0; }
+    std::uint64_t abort_in_host() const { return 8; }
     std::uint64_t record(std::uint32_t number) const { return head_bytes + number * record_bytes(); }
     std::uint64_t entry(std::uint32_t record_number, std::uint32_t parity, std::uint32_t peer) const {
         return record(record_number) + (parity * most_ + peer) * 24;
@@ -79,7 +80,7 @@ struct Mailbox {
     enum Fault : std::uint32_t { none = 0, mismatch = 1, timeout = 2, aborted = 3 };
     std::uint32_t fault, peer, step, pass;
     std::uint32_t started, completed;  // calls of stream mode; they wrap around
-    std::uint32_t kind, pad;
+    std::uint32_t kind, calls;         // calls: of kernel mode that were over at the time of the fault
 };
 static_assert(sizeof(Mailbox) == 32);
 

@@ -53,6 +53,7 @@ class Registry {
     // The same, but offers a block that is not known. Throws ForeignMemory.
     std::shared_ptr<Block> find_or_add(cuda::Address address, std::uint64_t bytes);
     // Waits until the contacts have opened a block; after that it may turn out not to be shareable. Throws Failure.
+    void take_answers(Block& block);  // that are there
     void await(Block& block, std::uint64_t contacts, Wait what);
     void check_device(cuda::Address address) const;  // throws ForeignMemory
     // Withdraws the blocks that have been freed.

@@ -24,11 +24,20 @@ DEVICE_CALL void report(u64 state, u64 mailbox_address, u32 fault, u32 kind, u32
     store_relaxed(&mailbox->step, step);
     store_relaxed(&mailbox->pass, pass);
     store_relaxed(&mailbox->kind, kind);
+    store_relaxed(&mailbox->calls, load_relaxed(&state_of(state)->calls));
     fence();
     store_relaxed(&mailbox->fault, fault);
 }
 DEVICE void report(const Launch& launch, u32 fault, const Position& at) {
     report(launch.state, launch.mailbox, fault, at.kind, at.peer, at.step, at.pass);
+}
+
+// The word in host memory can be set even while the process is stuck in a call of the driver, or by other processes.
+DEVICE bool is_aborted(const Launch& launch) {
+    const State* const state = state_of(launch.state);
+    if (load_relaxed(&state->abort) != 0) return true;
+    const u64 in_host = load_relaxed(&state->abort_in_host);
+    return in_host != 0 && load_relaxed(reinterpret_cast<const u32*>(in_host)) != 0;
 }
 
 // Says when a thread that polls must give up: the communicator has been aborted, or the wait is too long.
@@ -39,7 +48,7 @@ struct Patience {
     DEVICE_MEMBER bool ends(const Launch& launch, const Position& position) {
         pause();
         if (++polls % POLLS_BETWEEN_CHECKS != 0) return false;
-        if (load_relaxed(&state_of(launch.state)->abort) != 0) {
+        if (is_aborted(launch)) {
             report(launch, FAULT_ABORTED, position);
             return true;
         }

@@ -36,7 +36,9 @@ struct Record {
 struct State {
     u32 abort;          // not 0: whoever waits leaves
     u32 fault_claimed;  // the first thread that meets a fault sets it and writes the mailbox
-    u32 pad[30];
+    u64 abort_in_host;  // the address of a second such word, in host memory: to set it takes no call of the driver
+    u32 calls;          // that are over, in MODE_CALL
+    u32 pad[27];
 };
 
 // In host memory, written by the kernel.
@@ -45,7 +47,7 @@ struct Mailbox {
     u32 peer, step, pass;
     u32 started, completed;  // calls in stream mode, written by stream operations
     u32 kind;                // a WaitKind
-    u32 pad;
+    u32 calls;               // State::calls at the time of the fault
 };
 // FAULT_ABORTED says only where a thread waited when it found the abort word set.
 enum Fault : u32 { FAULT_NONE, FAULT_MISMATCH, FAULT_TIMEOUT, FAULT_ABORTED };

@@ -94,6 +94,7 @@ DEVICE u32 load_relaxed(const u32* from) {
 DEVICE void store_relaxed(u32* to, u32 value) { std::atomic_ref(*to).store(value, std::memory_order_relaxed); }
 DEVICE void store_relaxed(u64* to, u64 value) { std::atomic_ref(*to).store(value, std::memory_order_relaxed); }
 DEVICE bool claim(u32* flag) { return std::atomic_ref(*flag).exchange(1) == 0; }
+DEVICE void add_relaxed(u32* to, u32 value) { std::atomic_ref(*to).fetch_add(value, std::memory_order_relaxed); }
 DEVICE void pause() { sched_yield(); }
 DEVICE u64 now_ns() {
     timespec now;
@@ -157,6 +158,9 @@ DEVICE void store_relaxed(u64* to, u64 value) {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 DEVICE bool claim(u32* flag) { return atomicExch(flag, 1u) == 0; }
+DEVICE void add_relaxed(u32* to, u32 value) {
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+}
 DEVICE void pause() {}
 DEVICE u64 now_ns() {
     u64 now;
