@@ -25,7 +25,7 @@ class DeviceRates(NamedTuple):
     bytes_per_s: float  # read or written, shared by all ranks of the GPU
 
 
-# Fitted on an H200 whose ranks share it under MPS; other GPUs of that size rank the algorithms alike.
+# Estimates for an H200 whose ranks share it under MPS, not yet fitted to measurements.
 KERNEL_RATES = DeviceRates(sync_s=2e-6, barrier_s=0.7e-6, bytes_per_s=4.3e12)
 # Without MPS the ranks take turns on the GPU: every synchronization waits for the turns of others.
 STREAM_RATES = DeviceRates(sync_s=100e-6, barrier_s=0.7e-6, bytes_per_s=4.3e12)
