@@ -20,6 +20,7 @@ from unisono.drawing import messages
 from unisono.drawing.facts import facts_of, failure_of, with_name
 from unisono.drawing.layout import pairs_of, pattern
 from unisono.drawing.packing import pack
+from unisono.drawing.phase_ideas import with_ideas
 from unisono.drawing.phases import phases
 from unisono.drawing.programs import program_texts
 from unisono.drawing.source_lines import LineFinder
@@ -80,7 +81,7 @@ def scene_of(
         "on_stage": on_stage,
         "parts": _parts(schedule, collective),
         "levels": max(capture.last_level, failure["level"] if failure else 0),
-        "phases": phases(collective, algorithm, capture, stacks),
+        "phases": with_ideas(phases(collective, algorithm, capture, stacks), schedule, algorithm, capture),
         "layout": pattern(schedule, capture.messages, options),
         "pairs": pairs_of(schedule.size, capture.messages) if on_stage else [],
         "code": {key: code[key] for key in ("sources", "stacks", "text")},
