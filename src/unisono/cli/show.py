@@ -31,6 +31,7 @@ from unisono.schedule import Schedule, Step
 from unisono.schedule.ops import COPY, SEND, Chunks, Op, format_chunks
 from unisono.schedule.text import format_schedule, format_step
 from unisono.verifier import proof_of
+from unisono.verifier.hints import with_name
 from unisono.verifier.symbols import listing, ranks_in
 
 MOST_CELLS = 20_000
@@ -71,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
         print(format_schedule(schedule), end="")
         return 0
     error = _error_of(schedule)
+    if error is not None:
+        error = with_name(error, args.name, schedule.root, schedule.options)
     playable = schedule if error is None else _truncated(schedule)
     playback = play_example(playable, algorithm.collective, args.op) if args.data else None
     if args.json:
@@ -208,7 +211,8 @@ def data_tables(
     scratch_from = collective.slots(schedule.chunks)[-1].stop
     for frame in playback.frames():
         headings = [
-            f">{slot} " + (chunk_name(slot) if slot < schedule.chunks else "out" if slot < scratch_from else "scratch")
+            f">{slot} "
+            + (chunk_name(slot) if slot < schedule.chunks else "out" if slot < scratch_from else "scratch")
             for slot in range(schedule.slots)
         ]
         title = messages.BEFORE() if frame.level == 0 else messages.AFTER_LEVEL(level=frame.level)
