@@ -46,12 +46,12 @@ function paragraphs(scene, level, language, rank, w, sentencesOf) {
     made.push(element("p", { class: "finished" }, ending(scene, language)));
   if (level === scene.levels && scene.failure) {
     const { rank: failing, step, said } = scene.failure;
-    const { what, found } = said[language];
+    const { what, found, hint } = said[language];
     const location = failing === undefined || step === undefined ? "" : w.failureAt(failing, step + 1, level);
     made.push(
       element("p", { class: "why" }, w.failure[scene.failure.error] ?? w.failure.ScheduleError),
       element("p", {}, location),
-      ...[what, found].filter(Boolean).map((text) => element("p", { class: "note" }, ...withCode(text))),
+      ...[what, found, hint].filter(Boolean).map((text) => element("p", { class: "note" }, ...withCode(text))),
     );
   }
   return made;
