@@ -65,6 +65,10 @@ TREE_SPREADS = Words(
     "all {size} ranks.",
     "已有数据的 rank 各自传给一个还没有的 rank，拥有数据的 rank 数每步翻一倍，{steps} 步就传到全部 {size} 个 rank。",
 )
+ONE_NODE = Words(
+    "All {size} ranks are in one node, so everything happens inside it: {messages_} in {steps_}.",
+    "全部 {size} 个 rank 都在一个节点内，一切都在节点内进行：{steps} 步内 {messages} 条消息。",
+)
 INTO_NODES = Words(
     "The result spreads inside each node, from its leader to the other ranks.",
     "各节点的代表 rank 把结果分发给节点内的其他 rank。",

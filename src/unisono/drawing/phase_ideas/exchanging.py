@@ -7,6 +7,7 @@ from unisono.drawing.phase_ideas.common import Phases
 
 EXCHANGING: Phases = {
     "all_to_all/naive": {
+        "local work": Words("There is one rank, which keeps its chunk.", "只有一个 rank，它的块留在自己这里。"),
         "forwarding": Words(
             "Each rank sends every chunk straight to its receiver, all at once: {messages_}.",
             "每个 rank 同时把每一块直接发给它的接收者：共 {messages} 条消息。",
@@ -20,7 +21,7 @@ EXCHANGING: Phases = {
         "forwarding": Words(
             "In every step, each rank sends one chunk to the right and receives one from the left, over distance 1 "
             "first, then 2, 3, ...: {steps_} in all.",
-            "{steps} 步中的每一步，每个 rank 都向右发出一块、从左收到一块：距离先是 1，然后是 2、3……",
+            "{steps} 步中的每一步，每个 rank 都向右发出一块、从左收到一块：距离依次为 1、2、3 等等。",
         ),
     },
     "all_to_all/bruck": {

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from unisono.algorithms import BUILT_IN as BUILT_IN_ALGORITHMS
 from unisono.algorithms import Algorithm
 from unisono.algorithms.nodes import nodes_of
 from unisono.collectives import Words
 from unisono.drawing.phase_ideas.all_reduce import ALL_REDUCE, ALL_REDUCE_FOLDED
-from unisono.drawing.phase_ideas.common import Phases
+from unisono.drawing.phase_ideas.common import ONE_NODE, Phases
 from unisono.drawing.phase_ideas.exchanging import EXCHANGING
 from unisono.drawing.phase_ideas.others import OF_COLLECTIVES, OF_MESSAGES, TO_LEFT, TO_RIGHT
 from unisono.drawing.phase_ideas.rooted import ROOTED
@@ -38,7 +39,7 @@ def with_ideas(
     for phase in phases:
         name = phase["words"]["en"]
         messages = _messages_in(phase, capture)
-        idea = _known(algorithm, name, seen[name], schedule.size) or OF_COLLECTIVES.get(name)
+        idea = _known(algorithm, name, seen[name], schedule) or OF_COLLECTIVES.get(name)
         idea = idea or _derived(name, messages, schedule.size)
         seen[name] += 1
         numbers = _numbers(phase, schedule, algorithm, len(messages))
@@ -46,15 +47,23 @@ def with_ideas(
     return found
 
 
-def _known(algorithm: Algorithm | None, name: str, occurrence: int, size: int) -> Words | None:
+def _known(algorithm: Algorithm | None, name: str, occurrence: int, schedule: Schedule) -> Words | None:
     """Return the sentence for a phase of a built-in algorithm; None if it has none."""
-    if algorithm is None or not algorithm.function.__module__.startswith("unisono.algorithms."):
+    if algorithm is None or algorithm not in BUILT_IN_ALGORITHMS:
         return None
     folded = FOLDED.get((str(algorithm), name))
-    if folded and size & (size - 1):
+    if folded and schedule.size & (schedule.size - 1):
         return folded
     ideas = BUILT_IN.get(str(algorithm), {}).get(name)
-    return ideas[min(occurrence, len(ideas) - 1)] if isinstance(ideas, list) else ideas
+    idea = ideas[min(occurrence, len(ideas) - 1)] if isinstance(ideas, list) else ideas
+    between_nodes = idea is None or "{nodes" in idea.en
+    return ONE_NODE if between_nodes and _node_count(schedule, algorithm) == 1 else idea
+
+
+def _node_count(schedule: Schedule, algorithm: Algorithm | None) -> int | None:
+    """Return the number of nodes of a hierarchical algorithm; None for others."""
+    options = {**(algorithm.options if algorithm else {}), **schedule.options}
+    return None if options.get("node") is None else len(nodes_of(schedule.size, options["node"]))
 
 
 def _messages_in(phase: Phase, capture: StepCapture) -> list[tuple[int, int]]:
@@ -78,14 +87,10 @@ def _derived(name: str, messages: list[tuple[int, int]], size: int) -> Words:
 
 def _numbers(phase: Phase, schedule: Schedule, algorithm: Algorithm | None, messages: int) -> dict[str, int]:
     steps = phase["last"] - phase["first"] + 1
-    numbers = {
+    return {
         "steps": steps, "messages": messages, "size": schedule.size, "chunks": schedule.chunks,
-        "root": schedule.root or 0, "nodes": 1,
+        "root": schedule.root or 0, "nodes": _node_count(schedule, algorithm) or 1,
     }  # fmt: skip
-    options = {**(algorithm.options if algorithm else {}), **schedule.options}
-    if options.get("node") is not None:
-        numbers["nodes"] = len(nodes_of(schedule.size, options["node"]))
-    return numbers
 
 
 def _filled(idea: Words, numbers: Mapping[str, int], language: str) -> str:
