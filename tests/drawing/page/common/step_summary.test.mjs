@@ -39,6 +39,22 @@ test("a step in which every rank sends to all others is described in one sentenc
   );
 });
 
+test("a step in which all ranks do the same inside their nodes says so", () => {
+  const nodes = [
+    [0, 1, 2],
+    [3, 4, 5],
+  ];
+  const messages = nodes.flatMap((ranks) =>
+    ranks.map((src, at) => ({ src, dst: ranks[(at + 2) % 3], sent: 1, got: 1, chunks: [0], reduce: true })),
+  );
+  const made = scene({ size: 6, chunks: 1, messages, steps: Array.from({ length: 6 }, () => [1]) });
+  const inside = { ...made, layout: { ...made.layout, best: "nodes", nodes } };
+  assert.equal(
+    summary(inside, 1, "en"),
+    "Every rank sends one chunk to its left neighbour in its node, which adds it to its own data.",
+  );
+});
+
 test("other steps are counted", () => {
   assert.equal(summary(star(4), 1, "en"), "1 message: 1 added on arrival.");
 });
