@@ -63,6 +63,14 @@ void GpuEndpoint::keep_order(Order& order, cuda::Stream stream, const std::funct
     order.id = id;
 }
 
+// Asked where the stream of the last call has been destroyed. In stream mode, the device counts the calls that are over;
+// in kernel mode, only an event of that stream could tell, and a stream that does not exist any more has run everything.
+bool GpuEndpoint::earlier_calls_are_over() {
+    const std::uint32_t earlier = enqueued_.load() - 1;  // this call has been announced
+    if (options_.kernel_mode) seen_completed_ = marked_ = earlier;
+    return completed() == earlier;
+}
+
 bool GpuEndpoint::run_at_once(GpuPlan& plan, const Call& call) {
     if (closed_ || dead_ >= 0 || endpoint_.broken() || word(offsetof(Mailbox, fault)) != 0 || !queue_.try_take())
         return false;
@@ -163,7 +171,7 @@ std::uint64_t GpuEndpoint::announce(GpuPlan& plan, Nanoseconds timeout, bool cap
 
 void GpuEndpoint::enqueue(GpuPlan& plan, const Buffers& buffers, const Call& call) {
     if (!is_capturing(call.stream))
-        keep_order(order_, call.stream, [&] { return completed() + 1 == enqueued_.load(); });
+        keep_order(order_, call.stream, [&] { return earlier_calls_are_over(); });
     fill(plan, buffers);
     if (!options_.kernel_mode) return enqueue_operations(plan, call.stream);
     plan.parameter.head().timeout_ns = static_cast<std::uint64_t>(call.timeout.count());
@@ -183,7 +191,7 @@ void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input
     if ((input != nullptr && !input->shareable) || (output != nullptr && !output->shareable))
         staged_.fetch_add(1, std::memory_order_relaxed);
     if (!is_capturing(call.stream))  // earlier calls may use the same copies
-        keep_order(order_, call.stream, [&] { return completed() + 1 == enqueued_.load(); });
+        keep_order(order_, call.stream, [&] { return earlier_calls_are_over(); });
     if (input != nullptr && output != nullptr && overlap(call.input, input_bytes, call.output, output_bytes)) {
         const cuda::Address begin = std::min(call.input, call.output);
         const cuda::Address end = std::max(call.input + input_bytes, call.output + output_bytes);

@@ -168,6 +168,7 @@ class GpuEndpoint {
     void take_turn();
     bool is_capturing(cuda::Stream stream) const;
     void keep_order(Order& order, cuda::Stream stream, const std::function<bool()>& over);
+    bool earlier_calls_are_over();
     std::uint64_t announce(GpuPlan& plan, Nanoseconds timeout, bool captured);
     void enqueue(GpuPlan& plan, const Buffers& buffers, const Call& call);
     void run_staged(GpuPlan& plan, const Call& call, const Block* input, const Block* output, const Wait& what);
