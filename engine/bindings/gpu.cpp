@@ -72,7 +72,7 @@ class PyGpuEndpoint : public GpuRunner {
         } catch (const Failure& failure) {
             raise_fault_report(failure.report);
         }
-        with_memory_errors([&] { used.run(plan, call); });
+        with_usage_errors([&] { used.run(plan, call); });
     }
     void transfer(bool sending, std::uint32_t peer, std::uint32_t tag, std::uint64_t address, std::uint64_t nbytes,
                   const std::string& dtype, std::uint64_t stream, double timeout_s) {
@@ -80,7 +80,7 @@ class PyGpuEndpoint : public GpuRunner {
         const std::size_t type = index_of(dtype, dtype_names, "dtype");
         if (nbytes % dtype_bytes[type] != 0) throw nb::value_error("not a whole number of elements");
         const gpu::GpuTransfer made{sending, peer, tag, address, nbytes / dtype_bytes[type], static_cast<DType>(type)};
-        with_memory_errors([&] { used.transfer(made, stream_of(stream), nanoseconds(timeout_s)); });
+        with_usage_errors([&] { used.transfer(made, stream_of(stream), nanoseconds(timeout_s)); });
     }
     bool is_loaded(const std::string& key) { return core().is_loaded(key); }
     std::uint64_t staged_buffers() override { return core().staged_buffers(); }
@@ -120,15 +120,13 @@ class PyGpuEndpoint : public GpuRunner {
             raise_forked(parts_.endpoint.own_value(), parts_.endpoint.settings.processes[parts_.endpoint.settings.rank]);
     }
     template <typename Action>
-    static void with_memory_errors(Action action) {
+    static void with_usage_errors(Action action) {
         try {
             guarded(action);
         } catch (const gpu::ForeignMemory& foreign) {
-            const std::string where =
-                foreign.device < 0 ? "of no CUDA device" : "of CUDA device " + std::to_string(foreign.device);
-            throw nb::value_error(("address " + std::to_string(foreign.address) + ": is in the memory " + where +
-                                   "; expected memory of the device of this communicator")
-                                      .c_str());
+            raise_foreign_memory(foreign.address, foreign.device);
+        } catch (const gpu::CaptureRefused& refused) {
+            raise_capture_refused(refused.transfer);
         }
     }
 

@@ -160,6 +160,5 @@ def capture_in_vain(comm):
     assert x.numpy().tolist() == [comm.size**2] * 3000
 
 
-@pytest.mark.xfail(strict=True, reason="the refusal is a ValueError of the engine")
 def test_stream_mode_refuses_to_be_captured(gpu_pools):
     gpu_pools[2, "stream"].call(capture_in_vain)

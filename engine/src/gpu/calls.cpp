@@ -63,8 +63,9 @@ void GpuEndpoint::keep_order(Order& order, cuda::Stream stream, const std::funct
     order.id = id;
 }
 
-// Asked where the stream of the last call has been destroyed. In stream mode, the device counts the calls that are over;
-// in kernel mode, only an event of that stream could tell, and a stream that does not exist any more has run everything.
+// Asked where the stream of the last call has been destroyed. In stream mode, the device counts the calls that are
+// over; in kernel mode, only an event of that stream could tell, and a stream that does not exist any more has run
+// everything.
 bool GpuEndpoint::earlier_calls_are_over() {
     const std::uint32_t earlier = enqueued_.load() - 1;  // this call has been announced
     if (options_.kernel_mode) seen_completed_ = marked_ = earlier;
@@ -109,8 +110,7 @@ void GpuEndpoint::run(GpuPlan& plan, const Call& call) {
     const CurrentContext current = device_->enter();
     const CaptureAllowance allowance(driver_);
     const bool captured = is_capturing(call.stream);
-    if (captured && !options_.kernel_mode)
-        throw std::invalid_argument("a CUDA graph can capture calls only in kernel mode");
+    if (captured && !options_.kernel_mode) throw CaptureRefused{false};
     const PlanDescription& described = plan.description;
     const bool shares = plan.contacts != 0;
     std::shared_ptr<Block> input, output;
@@ -170,8 +170,7 @@ std::uint64_t GpuEndpoint::announce(GpuPlan& plan, Nanoseconds timeout, bool cap
 }
 
 void GpuEndpoint::enqueue(GpuPlan& plan, const Buffers& buffers, const Call& call) {
-    if (!is_capturing(call.stream))
-        keep_order(order_, call.stream, [&] { return earlier_calls_are_over(); });
+    if (!is_capturing(call.stream)) keep_order(order_, call.stream, [&] { return earlier_calls_are_over(); });
     fill(plan, buffers);
     if (!options_.kernel_mode) return enqueue_operations(plan, call.stream);
     plan.parameter.head().timeout_ns = static_cast<std::uint64_t>(call.timeout.count());

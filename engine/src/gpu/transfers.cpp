@@ -105,7 +105,7 @@ void GpuEndpoint::transfer(const GpuTransfer& made, cuda::Stream stream, Nanosec
     if (peer >= size() || peer == rank()) throw std::invalid_argument("not the rank of a peer");
     const CurrentContext current = device_->enter();
     const CaptureAllowance allowance(driver_);
-    if (is_capturing(stream)) throw std::invalid_argument("a CUDA graph cannot capture send and recv");
+    if (is_capturing(stream)) throw CaptureRefused{true};
     const std::uint64_t bytes = made.count * dtype_bytes[static_cast<std::size_t>(made.dtype)];
     const Kernel* const kernel = made.sending ? nullptr : &copying_kernel(made.dtype);
     if (bytes > 0) registry_->check_device(made.address);

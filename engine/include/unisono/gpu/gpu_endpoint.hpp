@@ -61,6 +61,11 @@ struct GpuTransfer {
     DType dtype;
 };
 
+// Thrown for a call on a stream that a CUDA graph captures, if the graph could not repeat it.
+struct CaptureRefused {
+    bool transfer;  // send or recv; otherwise a collective in stream mode
+};
+
 class GpuEndpoint {
   public:
     struct Options {
@@ -92,7 +97,7 @@ class GpuEndpoint {
     };
     // Enqueues a call if that is possible without waiting; otherwise does nothing and returns false.
     bool run_at_once(GpuPlan& plan, const Call& call);
-    // Enqueues a call. Throws Failure, ForeignMemory and std::invalid_argument.
+    // Enqueues a call. Throws Failure, ForeignMemory and CaptureRefused.
     void run(GpuPlan& plan, const Call& call);
     void transfer(const GpuTransfer& transfer, cuda::Stream stream, Nanoseconds timeout);
     // Throws Failure if the communicator is broken, or if a kernel has just reported a fault.
