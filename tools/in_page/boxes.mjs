@@ -23,9 +23,17 @@
     }
     return parts.join(" > ");
   };
-  checks.isShown = (element) =>
-    element.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true }) &&
-    !element.closest(".hidden, noscript, script, style, option");
+  /** Whether a reader can see an element; texts for screen readers only are clipped to nothing. */
+  checks.isShown = (element) => {
+    if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true })) {
+      return false;
+    }
+    if (element.closest("noscript, script, style, option")) return false;
+    for (let one = element; one && one !== document.body; one = one.parentElement) {
+      if (getComputedStyle(one).clipPath === "inset(50%)") return false;
+    }
+    return true;
+  };
   checks.controls = () =>
     [...document.querySelectorAll(CONTROLS)].filter((one) => checks.isShown(one) && !one.disabled);
 

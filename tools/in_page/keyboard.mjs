@@ -98,13 +98,16 @@
     return found;
   };
 
-  /** Elements that react to the pointer but cannot be focused, nor are inside of what can. */
-  checks.mouseOnly = () => {
+  /** Elements that react to the pointer but cannot be focused, nor are inside of what can. `otherWay` has, for some of
+   * them, the controls that do the same. */
+  checks.mouseOnly = (otherWay) => {
     const properties = [...document.querySelectorAll("*")].filter((one) => one.onclick || one.onpointerdown);
     const found = [];
     for (const element of new Set([...checks.pressed(), ...properties])) {
       if (!checks.isShown(element) || element.closest("a[href], button, input, select, summary, label")) continue;
       if (element.tabIndex >= 0) continue;
+      const other = Object.entries(otherWay).find(([selector]) => element.matches(selector));
+      if (other && [...document.querySelectorAll(other[1])].some(checks.isShown)) continue;
       found.push(["only a mouse can use it", checks.pathOf(element), "", `tabindex ${element.tabIndex}`]);
     }
     return found;
