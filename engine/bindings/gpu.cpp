@@ -299,7 +299,7 @@ void bind_gpu(nb::module_& module) {
              [](PyGpuEndpoint& self, std::string kernel, const nb::bytes& program, const nb::bytes& stream_ops,
                 std::uint32_t blocks, std::uint64_t fingerprint, std::vector<std::uint64_t> fingerprints,
                 const std::vector<std::int64_t>& bias_in, const std::vector<std::int64_t>& bias_out,
-                std::uint64_t input_bytes, std::uint64_t output_bytes, std::string text) {
+                std::uint64_t input_bytes, std::uint64_t output_bytes, std::string text, std::uint64_t largest_bytes) {
                  gpu::PlanDescription made;
                  made.kernel = std::move(kernel);
                  made.program = text_of(program);
@@ -312,11 +312,12 @@ void bind_gpu(nb::module_& module) {
                  made.input_bytes = input_bytes;
                  made.output_bytes = output_bytes;
                  made.text = std::move(text);
+                 made.largest_bytes = largest_bytes;
                  return self.make_plan(std::move(made));
              },
              nb::arg("kernel"), nb::arg("program"), nb::arg("stream_ops"), nb::arg("blocks"), nb::arg("fingerprint"),
              nb::arg("fingerprints"), nb::arg("bias_in"), nb::arg("bias_out"), nb::arg("input_bytes"),
-             nb::arg("output_bytes"), nb::arg("text"))
+             nb::arg("output_bytes"), nb::arg("text"), nb::arg("largest_bytes") = 0)
         .def("run", &PyGpuEndpoint::run, nb::arg("plan"), nb::arg("input"), nb::arg("output"), nb::arg("stream"),
              nb::arg("timeout_s"))
         .def("transfer", &PyGpuEndpoint::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"),
