@@ -38,7 +38,7 @@ export function paintCard(pen, stage, rank, row, look, changed) {
       pen.font = `10px ${FONT}`;
       pen.textAlign = "right";
       pen.textBaseline = "middle";
-      pen.fillStyle = paint.faint;
+      pen.fillStyle = paint.muted;
       pen.fillText(slotLabel(box.column, slot - box.column.first), box.x - 4, box.y + box.height / 2 + 0.5);
     }
     const done = isDone(scene, rank, slot, cell);
