@@ -8,6 +8,8 @@ export function stepSummary(scene, view, language) {
   const local = new Set(view.locals.map(({ rank }) => rank)).size;
   const general = generalSentence(scene, view.arrived, w);
   if (general) return local ? `${general}${w.between}${w.summary(0, 0, 0, local)}` : general;
+  if (!view.arrived.length && local === scene.size && local > 1) return w.allLocal;
+  if (view.arrived.length === 1 && !local && !view.flying.length) return ""; // one sentence says it all
   const added = view.arrived.filter(({ reduce }) => reduce).length;
   return w.summary(view.arrived.length, added, view.arrived.length - added, local);
 }
@@ -56,6 +58,7 @@ const SENTENCES = {
     right: "right",
     left: "left",
     inNode: " in its node",
+    allLocal: "Every rank works on the data that it holds; nothing is sent.",
     amount: (chunks) => (chunks === 0 ? "chunks" : chunks === 1 ? "one chunk" : `${chunks} chunks`),
     arrivals: "the arrivals that it knows of",
     effect: (reduce, chunks) =>
@@ -73,6 +76,7 @@ const SENTENCES = {
     right: "右",
     left: "左",
     inNode: "（节点内）",
+    allLocal: "每个 rank 只处理自己持有的数据，不发送消息。",
     amount: (chunks) => (chunks === 0 ? "若干块" : `${chunks} 块`),
     arrivals: "自己已知的到达情况",
     effect: (reduce) => (reduce ? "，与对方的数据相加" : "，由对方存入"),
