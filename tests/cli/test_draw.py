@@ -45,7 +45,7 @@ def test_the_error_of_a_wrong_program_is_printed_in_the_requested_language(tmp_p
     wrong = ["draw", str(EXAMPLES / "wrong" / "zigzag_twice.py"), "-o", str(tmp_path / "page.html"), "--no-open"]
     assert main([*wrong, "--lang", "zh"]) == 1
     assert "rank 0 的输入被重复计入" in (chinese := capsys.readouterr().err)
-    assert "（rank 0、1、2）" in chinese
+    assert "rank 0、1、2）" in chinese
     assert "counted twice" not in chinese
     assert main(wrong) == 1
     assert "the input of rank 0 is counted twice" in capsys.readouterr().err
