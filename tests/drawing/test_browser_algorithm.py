@@ -59,7 +59,7 @@ def test_a_step_is_described_and_announced(browser, written_page):
     sentence = "Rank 2 sends a1+a2 to rank 3, which adds it to a3."
     assert sentence in browser.text(".said")
     assert browser.text(".story h2") == "Step 2 of 8 · reduce-scatter"
-    assert sentence in browser.text("[aria-live]")
+    assert sentence in browser.text("[aria-live=polite]")
 
 
 def test_the_keyboard_plays_steps_and_selects_ranks(browser, written_page):

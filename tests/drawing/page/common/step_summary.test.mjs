@@ -4,6 +4,7 @@ import { contentName, slotName } from "../../../../src/unisono/drawing/page/comm
 import { stepSentences } from "../../../../src/unisono/drawing/page/common/sentences.mjs";
 import { stepSummary } from "../../../../src/unisono/drawing/page/common/step_summary.mjs";
 import { viewAtLevel } from "../../../../src/unisono/drawing/page/common/views.mjs";
+import { WORDS } from "../../../../src/unisono/drawing/page/common/words.mjs";
 import { doubling, ring, scene, star } from "../scenes.mjs";
 
 const summary = (made, level, language) => stepSummary(made, viewAtLevel(made, level), language);
@@ -39,8 +40,34 @@ test("a step in which every rank sends to all others is described in one sentenc
   );
 });
 
+test("a step in which all ranks do the same inside their nodes says so", () => {
+  const nodes = [
+    [0, 1, 2],
+    [3, 4, 5],
+  ];
+  const messages = nodes.flatMap((ranks) =>
+    ranks.map((src, at) => ({ src, dst: ranks[(at + 2) % 3], sent: 1, got: 1, chunks: [0], reduce: true })),
+  );
+  const made = scene({ size: 6, chunks: 1, messages, steps: Array.from({ length: 6 }, () => [1]) });
+  const inside = { ...made, layout: { ...made.layout, best: "nodes", nodes } };
+  assert.equal(
+    summary(inside, 1, "en"),
+    "Every rank sends one chunk to its left neighbour in its node, which adds it to its own data.",
+  );
+});
+
 test("other steps are counted", () => {
-  assert.equal(summary(star(4), 1, "en"), "1 message: 1 added on arrival.");
+  const made = star(4);
+  assert.equal(summary(made, 1, "en"), "1 message, added on arrival."); // two more are in transit
+  assert.equal(summary(made, 3, "en"), ""); // its sentence says it
+  assert.equal(WORDS.en.summary(4, 1, 3, 2), "4 messages: 1 added on arrival, 3 stored. 2 ranks compute locally.");
+});
+
+test("Chinese sentences have blanks only between Chinese and other characters", () => {
+  const made = ring(8);
+  const texts = [8, 12].flatMap((level) => stepSentences(made, viewAtLevel(made, level), "zh"));
+  assert.ok(texts.length > 8);
+  for (const text of texts) assert.doesNotMatch(text, /[\u4e00-\u9fff] +[\u4e00-\u9fff，。]| {2}/);
 });
 
 test("what happens in a step is told from rank 0 on", () => {

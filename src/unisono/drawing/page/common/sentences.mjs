@@ -80,9 +80,12 @@ function separateSlots(scene, { into }, language) {
   return name === "output" || name === "scratch" ? slotName(scene, into, language) : null;
 }
 
-/** A Chinese sentence without blanks before punctuation. */
+/** A Chinese sentence with blanks only between Chinese and other characters. */
 function spaced(sentence) {
-  return sentence.replace(/ (?=[，。（])/g, "").replaceAll("  ", " ");
+  return sentence
+    .replace(/ (?=[，。（])/g, "")
+    .replace(/(?<=[\u4e00-\u9fff）]) +(?=[\u4e00-\u9fff])/g, "")
+    .replaceAll("  ", " ");
 }
 
 const SENTENCES = {

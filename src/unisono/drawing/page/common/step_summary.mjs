@@ -8,11 +8,13 @@ export function stepSummary(scene, view, language) {
   const local = new Set(view.locals.map(({ rank }) => rank)).size;
   const general = generalSentence(scene, view.arrived, w);
   if (general) return local ? `${general}${w.between}${w.summary(0, 0, 0, local)}` : general;
+  if (!view.arrived.length && local === scene.size && local > 1) return w.allLocal;
+  if (view.arrived.length === 1 && !local && !view.flying.length) return ""; // one sentence says it all
   const added = view.arrived.filter(({ reduce }) => reduce).length;
   return w.summary(view.arrived.length, added, view.arrived.length - added, local);
 }
 
-function generalSentence({ size, collective }, messages, w) {
+function generalSentence({ size, collective, layout }, messages, w) {
   if (size < 3 || messages.length < size) return "";
   const [{ reduce, chunks, sent, got }] = messages;
   const alike = messages.every((one) => one.reduce === reduce && one.sent === sent && one.got === got);
@@ -24,15 +26,30 @@ function generalSentence({ size, collective }, messages, w) {
   if (pairs.size === messages.length && pairs.size === size * (size - 1)) return w.allToAll(what, effect);
   const senders = new Set(messages.map(({ src }) => src));
   if (messages.length !== size || senders.size !== size) return "";
-  const distances = new Set(messages.map(({ src, dst }) => (dst - src + size) % size));
-  if (distances.size === 1) {
-    const [right] = distances;
-    if (2 * right !== size)
-      return 2 * right < size ? w.allTo(what, right, w.right, effect) : w.allTo(what, size - right, w.left, effect);
+  const nodes = layout.best === "nodes" ? layout.nodes : [];
+  const [inside] = nodes.filter((ranks) => staysIn(nodes, ranks.length, messages));
+  const placeOf = (rank) => nodes.find((ranks) => ranks.includes(rank)).indexOf(rank);
+  const shift = inside ? shiftOf(messages, inside.length, placeOf) : shiftOf(messages, size, (rank) => rank);
+  if (shift) {
+    return w.allTo(what, Math.abs(shift), shift > 0 ? w.right : w.left, `${inside ? w.inNode : ""}${effect}`);
   }
   if (!messages.every(({ src, dst }) => pairs.has(dst * size + src))) return "";
   const [apart, ...others] = new Set(messages.map(({ src, dst }) => Math.abs(dst - src)));
   return w.allSwap(what, others.length ? 0 : apart, effect);
+}
+
+/** Whether all messages stay in their nodes, which all have this many ranks. */
+function staysIn(nodes, length, messages) {
+  const alike = nodes.length > 1 && nodes.every((ranks) => ranks.length === length);
+  return alike && messages.every(({ src, dst }) => nodes.some((ranks) => ranks.includes(src) && ranks.includes(dst)));
+}
+
+/** The distance to the right that every message covers, negative to the left; 0 if there is none. */
+function shiftOf(messages, size, placeOf) {
+  const found = new Set(messages.map(({ src, dst }) => (placeOf(dst) - placeOf(src) + size) % size));
+  const [distance] = found;
+  if (found.size > 1 || 2 * distance === size) return 0;
+  return 2 * distance < size ? distance : distance - size;
 }
 
 const SENTENCES = {
@@ -40,6 +57,8 @@ const SENTENCES = {
     between: " ",
     right: "right",
     left: "left",
+    inNode: " in its node",
+    allLocal: "Every rank works on the data that it holds; nothing is sent.",
     amount: (chunks) => (chunks === 0 ? "chunks" : chunks === 1 ? "one chunk" : `${chunks} chunks`),
     arrivals: "the arrivals that it knows of",
     effect: (reduce, chunks) =>
@@ -56,6 +75,8 @@ const SENTENCES = {
     between: "",
     right: "右",
     left: "左",
+    inNode: "（节点内）",
+    allLocal: "每个 rank 只处理自己持有的数据，不发送消息。",
     amount: (chunks) => (chunks === 0 ? "若干块" : `${chunks} 块`),
     arrivals: "自己已知的到达情况",
     effect: (reduce) => (reduce ? "，与对方的数据相加" : "，由对方存入"),

@@ -67,7 +67,9 @@ const en = {
     const parts = [];
     if (added) parts.push(`${added} added on arrival`);
     if (stored) parts.push(`${stored} stored`);
-    const moved = messages ? `${messages} message${messages === 1 ? "" : "s"}: ${parts.join(", ")}.` : "";
+    const only = added ? "added on arrival" : "stored on arrival";
+    const effect = added && stored ? `: ${parts.join(", ")}` : `, ${only}`;
+    const moved = messages ? `${messages} message${messages === 1 ? "" : "s"}${effect}.` : "";
     const inside = local ? `${local} rank${local === 1 ? " computes" : "s compute"} locally.` : "";
     return [moved, inside].filter(Boolean).join(" ");
   },
