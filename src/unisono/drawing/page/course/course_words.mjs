@@ -1,0 +1,53 @@
+// The words of the frame of the course, in English and Chinese. The texts of its pages come with the data of a page.
+
+const en = {
+  course: "Course",
+  place: (number, count) => `Lesson ${number} of ${count}`,
+  pages: "Pages of this lesson",
+  previous: "Previous page of the course",
+  next: "Next page of the course",
+  captions: "Captions",
+  captionBack: "Previous caption",
+  captionForward: "Next caption",
+  elsewhere: "You have changed what is shown. The arrow on the right leads back to the lesson.",
+  question: "Question",
+  right: "Right.",
+  wrong: "Not this one. Watch the steps again, or show the answer.",
+  reveal: "Show the answer",
+  nextPage: (title) => `Next: ${title}`,
+  nextLesson: (number, title) => `Next: lesson ${number}, ${title}`,
+  end: "Back to the course",
+  alone: (name) => `The next page: \`unisono draw --lesson ${name}\`. The whole course: \`unisono draw --course\`.`,
+  aloneLast: "This is the last page. The whole course: `unisono draw --course`.",
+  keys: "Shift → and Shift ← move through captions, question and pages.",
+  start: "Start here: a course of eight lessons",
+  startStory: "About ninety minutes. Each lesson has one idea, an animation with captions, and a question.",
+  number: (number) => `${number}`,
+};
+
+const zh = {
+  course: "课程",
+  place: (number, count) => `第 ${number} 课，共 ${count} 课`,
+  pages: "本课的页面",
+  previous: "课程的上一页",
+  next: "课程的下一页",
+  captions: "讲解",
+  captionBack: "上一条讲解",
+  captionForward: "下一条讲解",
+  elsewhere: "显示内容已被改动。点击右侧箭头回到本课的讲解。",
+  question: "思考题",
+  right: "正确。",
+  wrong: "不对。再看一遍动画，或者显示答案。",
+  reveal: "显示答案",
+  nextPage: (title) => `下一页：${title}`,
+  nextLesson: (number, title) => `下一课：第 ${number} 课，${title}`,
+  end: "回到课程目录",
+  alone: (name) => `下一页：\`unisono draw --lesson ${name}\`。整个课程：\`unisono draw --course\`。`,
+  aloneLast: "这是最后一页。整个课程：`unisono draw --course`。",
+  keys: "Shift → 和 Shift ← 依次经过讲解、思考题和页面。",
+  start: "从这里开始：八节课",
+  startStory: "大约九十分钟。每节课讲清一件事：一个带讲解的动画，一道思考题。",
+  number: (number) => `${number}`,
+};
+
+export const COURSE_WORDS = { en, zh };
