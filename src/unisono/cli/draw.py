@@ -52,7 +52,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("--numbers", action="store_true", help="open the page with numbers in the cells")
     parser.add_argument(
-        "--lesson", metavar="NAME", help=f"draw a lesson of the course, by number or name: {', '.join(course_names())}"
+        "--lesson",
+        metavar="NAME",
+        help=f"draw a lesson of the course, by number or name: {', '.join(course_names())}",
     )
     parser.add_argument("--preset", help=argparse.SUPPRESS)  # of earlier versions; refused with a hint
     parser.add_argument(

@@ -29,7 +29,8 @@ PRESETS_ARE_LESSONS = Template(
     "drawing.presets_are_lessons",
     "there are no presets any more: their pages are in the course; expected --lesson NAME or draw(lesson=NAME) "
     "instead of {preset!r}, with one of {names}",
-    "不再有预设页面：它们已成为课程的一部分；请用 --lesson 名称 或 draw(lesson=名称) 代替 {preset!r}，名称为 {names} 之一",
+    "不再有预设页面：它们已成为课程的一部分；请用 --lesson 名称 或 draw(lesson=名称) 代替 {preset!r}，名称为 "
+    "{names} 之一",
 )
 RUN_ALONE = Template(
     "drawing.run_alone",
@@ -131,7 +132,8 @@ PAGE_NOT_KEPT = Template(
 )
 GALLERY_ALONE = Template(
     "drawing.gallery_alone",
-    "{option} draws many pages into a folder; expected no names, --lesson, --network or --bytes, and only one of --all "
+    "{option} draws many pages into a folder; expected no names, --lesson, --network or --bytes, and only one of "
+    "--all "
     "and --course; --all needs -o FOLDER",
     "{option} 会把许多页面写入一个目录；不要给出名称、--lesson、--network 或 --bytes，--all 与 --course 只能选一个；"
     "--all 必须用 -o 给出目录",

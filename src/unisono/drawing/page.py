@@ -1,8 +1,9 @@
 """Puts scenes and the files of the folder ``page/`` into one HTML file, which needs no server and loads nothing.
 
 The scripts are ES modules, so that tests can import them as they are: ``common/`` is shared, ``algorithm/``,
-``compare/``, ``run/`` and ``lessons/`` hold one kind of page each; ``course/`` is the frame of a page of the course. Here they become one script: each module follows
-the modules that it imports, in its own scope. This requires that every import reads
+``compare/``, ``run/`` and ``lessons/`` hold one kind of page each; ``course/`` is the frame of a page of the course.
+Here they become one script: each module follows the modules that it imports, in its own scope. This requires that
+every import reads
 ``import { names } from "./file.mjs"``, without renaming, and that ``export`` stands before a function, a class or a
 const.
 """

@@ -26,7 +26,9 @@ def scenes_page(
     """Draw one algorithm; or several in relay, each from the step in ``offsets`` on."""
 
     def write(settings: Settings) -> str:
-        return write_page(scenes, _title(settings), replace(settings, numbers=numbers or settings.numbers, offsets=offsets))
+        return write_page(
+            scenes, _title(settings), replace(settings, numbers=numbers or settings.numbers, offsets=offsets)
+        )
 
     last = max(scene["levels"] + start for scene, start in zip(scenes, offsets or (0,) * len(scenes), strict=True))
     return Drawn(write, tuple(captions), question, last, _picture(scenes[-1]))
@@ -43,9 +45,7 @@ def race_page(
     return Drawn(write, tuple(captions), question, RACE, _picture(scenes[-1]), by_steps=False)
 
 
-def network_page(
-    scene: Scene, simulated: dict[str, Any], captions: Sequence[Caption], question: Question
-) -> Drawn:
+def network_page(scene: Scene, simulated: dict[str, Any], captions: Sequence[Caption], question: Question) -> Drawn:
     """Draw one algorithm in simulated time, with the load of every link."""
 
     def write(settings: Settings) -> str:

@@ -37,11 +37,18 @@ class Question:
     answer: Words
 
 
+def number_choices(right: int, *others: int) -> tuple[tuple[Words, ...], int]:
+    """Return numbers as choices in ascending order, and the place of the right one."""
+    values = sorted({right, *others})
+    return tuple(Words(f"{value:,}", str(value)) for value in values), values.index(right)
+
+
 @dataclass(frozen=True)
 class Drawn:
     """A page with its texts. ``write`` returns its HTML; ``last`` is its last position.
 
-    ``by_steps`` says whether positions are steps; otherwise they are moments of a replay. ``picture`` is the data of its thumbnail: the scene of an algorithm, or the name of a picture.
+    ``by_steps`` says whether positions are steps; otherwise they are moments of a replay. ``picture`` is the data of its
+    thumbnail: the scene of an algorithm, or the name of a picture.
     """
 
     write: Callable[[Settings], str]
@@ -53,9 +60,7 @@ class Drawn:
 
     def texts(self) -> dict[str, Any]:
         """Return captions and question as plain data for the page."""
-        captions = [
-            {"at": each.at, "words": each.words._asdict(), "view": dict(each.view)} for each in self.captions
-        ]
+        captions = [{"at": each.at, "words": each.words._asdict(), "view": dict(each.view)} for each in self.captions]
         question = asdict(self.question)
         for name in ("words", "answer"):
             question[name] = getattr(self.question, name)._asdict()

@@ -25,8 +25,10 @@ def _ring() -> Drawn:
     sums = [trace.value(trace.levels, 0, each) for each in range(RANKS)]
     captions = [
         Caption(0, Words(
-            f"{RANKS} ranks, each with a list of {RANKS} numbers. Every column shall be summed: {RANKS} chunks, called "
-            f"{letter(0)} to {letter(RANKS - 1)}; a2 is chunk a of rank 2. Each rank may talk only to its neighbours.",
+            f"{RANKS} ranks, each with a list of {RANKS} numbers. The lists are to be summed, place by place: "
+            f"{RANKS} chunks, "
+            f"{letter(0)} to {letter(RANKS - 1)}; a2 is chunk a of rank 2. Each rank may talk only to its "
+            f"neighbours.",
             f"{RANKS} 个 rank，每个有一列 {RANKS} 个数，要对应相加：共 {RANKS} 块，记作 {letter(0)} 到 "
             f"{letter(RANKS - 1)}；a2 是 rank 2 的 a 块。每个 rank 只与左右邻居通信。",
         )),
@@ -49,7 +51,8 @@ def _ring() -> Drawn:
             f"{trace.value(half, 0, own[0])}。这一半叫做 reduce-scatter。",
         )),
         Caption(half + 1, Words(
-            "From now on nothing is added. The finished sums go around the ring once more, and each rank stores a copy: "
+            "From now on nothing is added. The finished sums go around the ring once more, and each rank stores a "
+            "copy: "
             "all-gather.",
             "从这里开始不再做加法。最终的和再绕环一圈，每个 rank 各存一份：这一半叫做 all-gather。",
         )),
@@ -64,7 +67,10 @@ def _ring() -> Drawn:
     ]  # fmt: skip
     everyone = len(finished[when]) == RANKS
     question = Question(
-        Words("Who is the first to hold the whole list of sums, and why?", "谁最先得到完整的一列总和？为什么？"),
+        Words(
+            "Which rank is the first to hold the whole list of sums, and why?",
+            "哪个 rank 最先得到完整的一列总和？为什么？",
+        ),
         (
             Words("Rank 0, because it starts.", "rank 0，因为由它开始。"),
             Words(f"Rank {RANKS - 1}, because it is the last in the ring.", f"rank {RANKS - 1}，因为它在环的末尾。"),
@@ -72,11 +78,14 @@ def _ring() -> Drawn:
         ),
         2 if everyone else finished[when][0] // (RANKS - 1),
         Words(
-            f"All of them, after step {when}; before that, none. A ring has no first and no last rank: every rank does the "
-            f"same work in every step, on a different chunk. Single sums are finished earlier: after step {half} rank "
+            f"All of them, after step {when}; before that, none. A ring has no first and no last rank: every rank "
+            f"does the "
+            f"same work in every step, on a different chunk. Single sums are finished earlier: after step {half} "
+            f"rank "
             f"{done[0][0]} has that of chunk {letter(done[0][1])}, rank {done[1][0]} that of {letter(done[1][1])}.",
-            f"第 {when} 步之后所有 rank 同时得到，此前谁也没有。环没有头也没有尾：每一步里，每个 rank 做的事都一样，"
-            f"只是块不同。单独一块的和会早一些完成：第 {half} 步之后，rank {done[0][0]} 有 {letter(done[0][1])} 块的，"
+            f"第 {when} 步之后所有 rank 同时得到，此前没有。环没有头也没有尾：每一步里，每个 rank 做的事都一样，"
+            f"只是块不同。单独一块的和会早一些完成：第 {half} 步之后，rank {done[0][0]} 有 {letter(done[0][1])} "
+            f"块的，"
             f"rank {done[1][0]} 有 {letter(done[1][1])} 块的。",
         ),
     )
@@ -87,30 +96,33 @@ def _halves() -> Drawn:
     """Let all-gather start from the results of reduce-scatter, beside an all-reduce that does both."""
     first, second, both = (Trace.of(name, FEW) for name in ("reduce_scatter/ring", "all_gather/ring", "ring"))
     parts = [part for part in play(first.schedule, _inputs(first)).outputs if part is not None]
-    gathered = scene_of(
-        second.schedule, find(second.schedule.label), inputs=[part.tolist() for part in parts]
-    )
+    gathered = scene_of(second.schedule, find(second.schedule.label), inputs=[part.tolist() for part in parts])
     sums = [int(part.item()) for part in parts]
     half, last = first.levels, first.levels + second.levels
     captions = [
         Caption(0, Words(
-            f"{FEW} ranks, now with numbers. On the left, all-reduce is split in two: reduce-scatter, then all-gather. On "
+            f"{FEW} ranks, now with numbers. On the left, all-reduce is split in two: reduce-scatter, then "
+            f"all-gather. On "
             f"the right, the ring does everything at once.",
             f"{FEW} 个 rank，这次显示数字。左边把 all-reduce 拆成两个：先 reduce-scatter，再 all-gather；"
             f"右边的环一次做完。",
         )),
         Caption(half, Words(
-            f"Reduce-scatter is finished. Ranks 0 to {FEW - 1} hold {joined(sums, 'and')}: one sum each, and nobody has "
+            f"Reduce-scatter is finished. Ranks 0 to {FEW - 1} hold {joined(sums, 'and')}: one sum each, and no "
+            f"rank has "
             f"the whole list.",
-            f"reduce-scatter 完成。rank 0 到 rank {FEW - 1} 分别有 {joined(sums, '和')}：各有一个，谁也没有整列。",
+            f"reduce-scatter 完成。rank 0 到 rank {FEW - 1} 分别有 {joined(sums, '和')}：各有一个，没有哪个 rank "
+            f"有整列。",
         )),
         Caption(half + 1, Words(
-            "All-gather starts from exactly these results. Compare each step with the all-reduce: the same chunks move "
+            "All-gather starts from exactly these results. Compare each step with the all-reduce: the same chunks "
+            "move "
             "between the same ranks.",
             "all-gather 正是从这些结果开始。与右边的 all-reduce 逐步比较：移动的块相同，收发的 rank 也相同。",
         )),
         Caption(last, Words(
-            f"Both ways end with [{', '.join(map(str, sums))}] on every rank. Look at the program of the ring: its two "
+            f"Both ways end with [{', '.join(map(str, sums))}] on every rank. Look at the program of the ring: its "
+            f"two "
             f"lines are the programs of the other two.",
             f"两种做法的结果相同：每个 rank 都有 [{', '.join(map(str, sums))}]。"
             f"看环的程序：它只有两行，正是另外两个程序。",
@@ -118,25 +130,25 @@ def _halves() -> Drawn:
     ]  # fmt: skip
     question = Question(
         Words(
-            "Gradients must be summed, but each rank updates only its own quarter of the model. Which collective is enough?",
+            "Gradients must be summed, but each rank updates only its own quarter of the model. Which collective is "
+            "enough?",
             "梯度需要求和，但每个 rank 只更新模型中自己的那四分之一。用哪个集合通信操作就够了？",
         ),
         (
+            Words("all-reduce", "all-reduce"),
             Words("reduce-scatter", "reduce-scatter"),
             Words("all-gather", "all-gather"),
-            Words("all-reduce", "all-reduce"),
         ),
-        0,
+        1,
         Words(
-            f"Reduce-scatter: each rank gets the sums of its own quarter, and sends {first.proof.busiest} of the vector "
+            f"Reduce-scatter: each rank gets the sums of its own quarter, and sends {first.proof.busiest} of the "
+            f"vector "
             f"instead of the {both.proof.busiest} of an all-reduce. ZeRO and FSDP do this: lesson 7.",
             f"reduce-scatter：每个 rank 得到自己那四分之一的和，只需发送整个向量的 {first.proof.busiest}，"
             f"而 all-reduce 要发送 {both.proof.busiest}。ZeRO 和 FSDP 就是这样做的：见第 7 课。",
         ),
     )
-    return scenes_page(
-        [first.scene, gathered, both.scene], captions, question, numbers=True, offsets=(0, half, 0)
-    )
+    return scenes_page([first.scene, gathered, both.scene], captions, question, numbers=True, offsets=(0, half, 0))
 
 
 def whole_on(trace: Trace, level: int) -> list[int]:
@@ -152,7 +164,9 @@ def _inputs(trace: Trace) -> list[np.ndarray]:
 LESSON = Lesson(
     "ring",
     Words("The ring", "环"),
-    Words("Five ranks in a circle: four steps to sum, four steps to share.", "五个 rank 围成一圈：四步求和，四步分发。"),
+    Words(
+        "Five ranks in a circle: four steps to sum, four steps to share.",
+        "五个 rank 围成一圈：四步求和，四步分发。"),
     (
         Page("five", Words("Five ranks, eight steps", "五个 rank，八步"),
              Words("Every chunk makes one trip around the ring to be summed, and a second one to be shared.",

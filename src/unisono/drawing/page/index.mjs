@@ -7,7 +7,7 @@ import { State } from "./common/state.mjs";
 import { followTheme } from "./common/theme.mjs";
 import { few } from "./common/units.mjs";
 import { browserLanguage, WORDS } from "./common/words.mjs";
-import { courseSection } from "./course/course_cards.mjs";
+import { courseHeading, courseSection } from "./course/course_cards.mjs";
 
 const THUMBNAIL = { width: 132, height: 92 };
 
@@ -19,18 +19,18 @@ const state = new State(
 );
 state.follow(location.hash);
 const words = () => WORDS[state.get("lang")];
-const top = header(page, state, words, (language) => ({
-  title: WORDS[language].galleryTitle,
-  chips: [WORDS[language].ranks(page.index.size)],
-  story: WORDS[language].galleryStory,
-  idea: WORDS[language].galleryIdea,
-}));
+const top = header(page, state, words, (language) => {
+  const w = WORDS[language];
+  const { size } = page.index; // null: the course alone
+  if (size === null) return { ...courseHeading(language), chips: [] };
+  return { title: w.galleryTitle, chips: [w.ranks(size)], story: w.galleryStory, idea: w.galleryIdea };
+});
 const body = element("main", { class: "gallery" });
 const foot = footer(state, words, []);
 root.append(top.node, body, foot.node);
 
 function render() {
-  const lessons = courseSection(page.index.course, state.get("lang"), linkTo, thumbnail);
+  const lessons = courseSection(page.index, state.get("lang"), linkTo, thumbnail);
   fill(body, lessons, ...page.index.collectives.map(section));
 }
 

@@ -22,7 +22,12 @@ export function captionStrip(course, state, player, words, advance, retreat) {
   const sizers = element("div", { class: "sizers", "aria-hidden": "true" }); // all texts: the strip keeps its height
   const where = element("output", { class: "where" });
   const buttons = element("div", { class: "caption-steps" });
-  const node = element("section", { class: "captions" }, element("div", { class: "caption-room" }, shown, sizers), buttons);
+  const node = element(
+    "section",
+    { class: "captions" },
+    element("div", { class: "caption-room" }, shown, sizers),
+    buttons,
+  );
   const current = () => currentCaption(captions, state, bySteps);
   let said = "";
 
@@ -31,7 +36,7 @@ export function captionStrip(course, state, player, words, advance, retreat) {
     const w = words();
     if (!changed || changed.has("lang")) {
       node.setAttribute("aria-label", w.captions);
-      fill(sizers, ...captions.map((one) => element("p", {}, ...withCode(one.words[language]))));
+      fill(sizers, ...captions.map((one) => element("p", { class: "sizer" }, ...withCode(one.words[language]))));
       fill(
         buttons,
         button("caption-back", w.captionBack, "‹", retreat),

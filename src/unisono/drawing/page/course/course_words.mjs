@@ -21,6 +21,8 @@ const en = {
   aloneLast: "This is the last page. The whole course: `unisono draw --course`.",
   keys: "Shift → and Shift ← move through captions, question and pages.",
   start: "Start here: a course of eight lessons",
+  title: "Collective communication in eight lessons",
+  made: "Every number is computed from the program that is proved and run. All algorithms: unisono draw --all -o site/.",
   startStory: "About ninety minutes. Each lesson has one idea, an animation with captions, and a question.",
   number: (number) => `${number}`,
 };
@@ -46,6 +48,8 @@ const zh = {
   aloneLast: "这是最后一页。整个课程：`unisono draw --course`。",
   keys: "Shift → 和 Shift ← 依次经过讲解、思考题和页面。",
   start: "从这里开始：八节课",
+  title: "集合通信八讲",
+  made: "所有数字都由经过证明、实际执行的程序算出。全部算法：unisono draw --all -o site/。",
   startStory: "大约九十分钟。每节课讲清一件事：一个带讲解的动画，一道思考题。",
   number: (number) => `${number}`,
 };

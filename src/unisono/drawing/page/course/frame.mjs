@@ -82,7 +82,9 @@ function navigation(course, language, w, link) {
 }
 
 function step(to, id, label, text, link) {
-  return to?.file ? element("a", { id, class: "step", href: link(to.file), "aria-label": label, title: label }, text) : "";
+  return to?.file
+    ? element("a", { id, class: "step", href: link(to.file), "aria-label": label, title: label }, text)
+    : "";
 }
 
 /** The line below the answer: the link to the next page, or the command that draws it. */
@@ -91,6 +93,8 @@ function wayOn(course, language, w, link) {
   if (!home) return withCode(next ? w.alone(next.name) : w.aloneLast);
   if (!next) return [element("a", { class: "next", href: link(home) }, w.end)];
   const text =
-    next.lesson === course.lesson ? w.nextPage(next.title[language]) : w.nextLesson(next.lesson, next.title[language]);
+    next.lesson === course.lesson
+      ? w.nextPage(next.title[language])
+      : w.nextLesson(next.lesson, next.title[language]);
   return [element("a", { class: "next", href: link(next.file) }, `${text} →`)];
 }

@@ -18,16 +18,30 @@ export function questionPanel(course, state, words, next) {
       const known = revealed && at === question.right ? "right" : kind;
       return element(
         "button",
-        { type: "button", class: `choice-button ${known}`, "aria-pressed": `${chosen === at}`, "data-choice": at, onclick: () => choose(at) },
+        {
+          type: "button",
+          class: `choice-button ${known}`,
+          "aria-pressed": `${chosen === at}`,
+          "data-choice": at,
+          onclick: () => choose(at),
+        },
         ...withCode(choice[language]),
       );
     });
     verdict.textContent = chosen === null ? "" : chosen === question.right ? w.right : w.wrong;
     verdict.className = `verdict ${chosen === question.right ? "right" : "wrong"}`;
     const answer = element("p", { class: "answer", hidden: !revealed }, ...withCode(question.answer[language]));
-    const show = element("button", { type: "button", id: "reveal", hidden: revealed, onclick: () => reveal() }, w.reveal);
+    const show = element(
+      "button",
+      { type: "button", id: "reveal", hidden: revealed, onclick: () => reveal() },
+      w.reveal,
+    );
     const focused = node.contains(document.activeElement) ? document.activeElement : null;
-    const again = focused?.id ? `#${focused.id}` : focused?.dataset.choice ? `[data-choice="${focused.dataset.choice}"]` : "";
+    const again = focused?.id
+      ? `#${focused.id}`
+      : focused?.dataset.choice
+        ? `[data-choice="${focused.dataset.choice}"]`
+        : "";
     fill(
       node,
       element("h2", {}, w.question),

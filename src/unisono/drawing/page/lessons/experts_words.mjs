@@ -4,7 +4,8 @@ const en = {
   begin: (ranks) =>
     `Every rank holds one of ${ranks} experts, a copy of the router, and the Adam state of both. Each rank has different rows.`,
   forward: {
-    router: () => "The router of every rank gives each of its own rows a weight for every expert; the two largest win.",
+    router: () =>
+      "The router of every rank gives each of its own rows a weight for every expert; the two largest win.",
     expert: () => "Every expert computes the rows that arrived for it, from all ranks. Nothing is sent.",
   },
   all_gather: (bytes) =>
@@ -24,7 +25,8 @@ const en = {
   loss: () => "Every rank computes the loss of its own rows. The forward pass is finished.",
   backward: {
     router: () => "Every rank computes the gradient of its router from its own rows.",
-    expert: () => "Every expert computes its gradient from the rows of all ranks. It is complete: nothing has to be summed.",
+    expert: () =>
+      "Every expert computes its gradient from the rows of all ranks. It is complete: nothing has to be summed.",
   },
   ready: () => "The backward pass is finished, and all routers have the same averaged gradient.",
   update: () => "Every rank updates its own expert and its router with Adam. The routers stay identical.",
@@ -43,9 +45,9 @@ const zh = {
   all_to_all: {
     "moe.dispatch": (bytes) =>
       `分发：一次 all-to-all（${bytes}），每个 rank 把自己的每一行发给所选的两个专家所在的 rank。所有 rank 都要等待。`,
-    "moe.combine": (bytes) =>
-      `合并：方向相反的 all-to-all（${bytes}），结果回到各行原来的 rank，在那里按权重相加。`,
-    "gradient of moe.combine": (bytes) => `每个结果的梯度发给算出它的专家：与分发的路线相同，${bytes}，只是发的是梯度。`,
+    "moe.combine": (bytes) => `合并：方向相反的 all-to-all（${bytes}），结果回到各行原来的 rank，在那里按权重相加。`,
+    "gradient of moe.combine": (bytes) =>
+      `每个结果的梯度发给算出它的专家：与分发的路线相同，${bytes}，只是发的是梯度。`,
     "gradient of moe.dispatch": (bytes) => `各行的梯度回到该行所在的 rank：与合并的路线相同，${bytes}。`,
   },
   all_reduce: (bytes) =>

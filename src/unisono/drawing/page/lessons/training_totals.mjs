@@ -73,7 +73,9 @@ export function logPanel(data, page, state, player, words) {
 
   function logRow({ collective, name, members, bytes }, at, phase) {
     const title = titleOf(collective);
-    const link = page.settings.algorithms ? `${collective}-${SHOWN[collective] ?? "ring"}.html#lang=${state.get("lang")}` : null;
+    const link = page.settings.algorithms
+      ? `${collective}-${SHOWN[collective] ?? "ring"}.html#lang=${state.get("lang")}`
+      : null;
     const shapes = members.map(([member, shape]) => `${member} ${shapeText(shape)}`).join(", ");
     return element(
       "tr",

@@ -55,7 +55,9 @@ const en = {
   eachSends: "each rank sends in a step",
   oneHolds: "all on one rank",
   measured: (bytes, uneven) =>
-    uneven ? `measured, mean of the ranks: ${bytes}; the formula assumes equally used experts` : `measured: ${bytes} ✓`,
+    uneven
+      ? `measured, mean of the ranks: ${bytes}; the formula assumes equally used experts`
+      : `measured: ${bytes} ✓`,
   ofOne: (part) => `${part} of it`,
   width: (text, strategy) => `h: width, ${strategy === "experts" ? "√(Ψ / 8Lp)" : "√(Ψ / 12L)"} ≈ ${text}`,
   counted: (count) => `Ψ = ${count} parameters`,
