@@ -156,9 +156,11 @@ def _calls(text: str) -> tuple[int, int | None]:
 
 def _gallery(args: argparse.Namespace) -> int:
     """Write the course, and with --all a page for everything."""
-    needless = args.names or args.lesson or args.network or args.bytes or (args.all and args.course)
-    if needless or (args.all and not args.output):
-        raise UsageError(messages.GALLERY_ALONE(option="--all" if args.all else "--course"))
+    needless = args.names or args.lesson or args.network or args.bytes
+    if args.course and (needless or args.all or args.size):
+        raise UsageError(messages.COURSE_ALONE())
+    if args.all and (needless or not args.output):
+        raise UsageError(messages.GALLERY_ALONE())
     check_output(args.output, not args.no_open)
     with progress_bar() as progress:
         bar = progress.add_task("drawing", total=None)

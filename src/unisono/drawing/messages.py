@@ -132,9 +132,11 @@ PAGE_NOT_KEPT = Template(
 )
 GALLERY_ALONE = Template(
     "drawing.gallery_alone",
-    "{option} draws many pages into a folder; expected no names, --lesson, --network or --bytes, and only one of "
-    "--all "
-    "and --course; --all needs -o FOLDER",
-    "{option} 会把许多页面写入一个目录；不要给出名称、--lesson、--network 或 --bytes，--all 与 --course 只能选一个；"
-    "--all 必须用 -o 给出目录",
+    "--all draws everything into a folder; expected -o FOLDER, and no names, --lesson, --network or --bytes",
+    "--all 会把全部页面写入一个目录；请用 -o 给出目录，不要给出名称、--lesson、--network 或 --bytes",
+)
+COURSE_ALONE = Template(
+    "drawing.course_alone",
+    "--course draws the whole course into a folder; expected no names, -n, --all, --lesson, --network or --bytes",
+    "--course 会把整个课程写入一个目录；不要给出名称、-n、--all、--lesson、--network 或 --bytes",
 )

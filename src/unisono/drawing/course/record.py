@@ -47,8 +47,8 @@ def number_choices(right: int, *others: int) -> tuple[tuple[Words, ...], int]:
 class Drawn:
     """A page with its texts. ``write`` returns its HTML; ``last`` is its last position.
 
-    ``by_steps`` says whether positions are steps; otherwise they are moments of a replay. ``picture`` is the data of its
-    thumbnail: the scene of an algorithm, or the name of a picture.
+    ``by_steps`` says whether positions are steps; otherwise they are moments of a replay. ``picture`` is the data of
+    its thumbnail: the scene of an algorithm, or the name of a picture.
     """
 
     write: Callable[[Settings], str]

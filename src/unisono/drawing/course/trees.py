@@ -72,10 +72,9 @@ def _doubling() -> Drawn:
     partners = [next(dst for src, dst in trace.messages(level) if src == 0) for level in range(1, trace.levels + 1)]
     captions = [
         Caption(0, Words(
-            f"In the tree, most ranks wait: in its third step only {len(tree.messages(3))} message moves. Can all "
-            f"ranks "
-            f"work in every step?",
-            f"在树中，大部分 rank 都在等待：第 3 步只有 {len(tree.messages(3))} 条消息。"
+            f"In the tree, most ranks wait: in step 3 only {len(tree.messages(3))} message moves. Can all ranks "
+                f"work in every step?",
+                f"在树中，大部分 rank 都在等待：第 3 步只有 {len(tree.messages(3))} 条消息。"
             f"能不能让每个 rank 在每一步都有事做？",
         )),
         Caption(1, Words(

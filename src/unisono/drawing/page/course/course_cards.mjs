@@ -33,7 +33,7 @@ function lessonCard({ title, story, picture, pages }, number, language, w, linkT
       "a",
       { class: "open", href: linkTo(first.file) },
       picture.script ? lessonPicture(picture.script) : thumbnail(picture),
-      element("strong", {}, element("span", { class: "number" }, w.number(number)), title[language]),
+      element("strong", {}, element("span", { class: "number" }, `${number}`), title[language]),
     ),
     element("p", {}, story[language]),
     pages.length > 1 ? element("span", { class: "parts" }, ...parts) : "",

@@ -24,7 +24,6 @@ const en = {
   title: "Collective communication in eight lessons",
   made: "Every number is computed from the program that is proved and run. All algorithms: unisono draw --all -o site/.",
   startStory: "About ninety minutes. Each lesson has one idea, an animation with captions, and a question.",
-  number: (number) => `${number}`,
 };
 
 const zh = {
@@ -51,7 +50,6 @@ const zh = {
   title: "集合通信八讲",
   made: "所有数字都由经过证明、实际执行的程序算出。全部算法：unisono draw --all -o site/。",
   startStory: "大约九十分钟。每节课讲清一件事：一个带讲解的动画，一道思考题。",
-  number: (number) => `${number}`,
 };
 
 export const COURSE_WORDS = { en, zh };
