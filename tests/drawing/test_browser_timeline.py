@@ -17,8 +17,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_keys_and_buttons_zoom_and_pan(browser, drawn):
-    from selenium.webdriver.common.action_chains import ActionChains
-
     show(browser, drawn(4), "#call=2")
     span = "(() => { const { from, to } = unisono.timeline.look().range; return to - from; })()"
     whole = browser.run(span)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from unisono.drawing.course.trace import Trace
 from unisono.errors import UsageError
 
 NAMES = [place.page.name for place in PLACES]
+DOCS = Path(__file__).parent.parent.parent / "docs"
 CHINESE = re.compile("[\u4e00-\u9fff]")
 TITLES = [
     "What a rank is", "Reduce and broadcast", "The ring", "Why 2(p−1)/p", "Trees and doubling", "Hierarchy",
@@ -234,3 +236,15 @@ def test_between_the_captions_of_the_network_only_far_messages_move(drawn):
     moving = (found.timeline.leave_s[0] <= middle) & (middle < found.timeline.done_s[0])
     assert moving.any()
     assert not (moving & ~far).any()
+
+
+@pytest.mark.parametrize(("file", "language"), [("course.md", "en"), ("course.zh.md", "zh")])
+def test_the_document_lists_every_lesson_and_page_and_plans_ninety_minutes(file, language):
+    text = (DOCS / file).read_text(encoding="utf-8")
+    for number, lesson in enumerate(COURSE, 1):
+        (row,) = re.findall(rf"^\| {number} \| .*$", text, re.MULTILINE)
+        assert getattr(lesson.title, language) in row
+        assert re.findall("`([a-z0-9-]+)`", row) == [page.name for page in lesson.pages]
+    plan = [tuple(map(int, found)) for found in re.findall(r"^\| (\d+)–(\d+) \| \d \|", text, re.MULTILINE)]
+    assert [end for _, end in plan[:-1]] == [start for start, _ in plan[1:]]
+    assert (plan[0][0], plan[-1][1], len(plan)) == (0, 90, 8)

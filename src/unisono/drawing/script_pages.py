@@ -1,4 +1,4 @@
-"""Pages with a script of their own: about the use of collectives in training, and about bus bandwidth.
+"""Pages with separate scripts: about the use of collectives in training, and about bus bandwidth.
 
 Four of them show a training step that was recorded on real ranks (``training/*.json``, written by
 tools/record_training.py), so this package needs neither torch nor the strategies. The fifth counts the chunks that

@@ -55,7 +55,7 @@ def network_page(scene: Scene, simulated: dict[str, Any], captions: Sequence[Cap
 
 
 def script_page(name: str, last: int, captions: Sequence[Caption], question: Question) -> Drawn:
-    """Draw a page that has a script of its own."""
+    """Draw one of the pages that have separate scripts."""
     return Drawn(SCRIPT_PAGES[name].write, tuple(captions), question, last, {"script": name})
 
 

@@ -33,7 +33,7 @@ def _draw() -> Drawn:
         Caption(0, Words(
             f"{RANKS} processes: ranks 0 to {RANKS - 1}. Each has its own memory, which no other rank can read. Only "
             f"rank 0 has data: a0. The goal: every rank has a copy.",
-            f"{RANKS} 个进程：rank 0 到 rank {RANKS - 1}。每个进程都有自己的内存，别的 rank 读不到。"
+            f"{RANKS} 个进程：rank 0 到 rank {RANKS - 1}。它们各有自己的内存，别的 rank 读不到。"
             f"只有 rank 0 有数据 a0，目标是让每个 rank 都有一份。",
         )),
         Caption(1, Words(

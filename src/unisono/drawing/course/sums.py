@@ -78,7 +78,7 @@ def _broadcast() -> Drawn:
             f"that "
             f"have it. Reduce, watched backwards, looks exactly like this.",
             f"rank {joined(have, '和')} 都有了 a0，于是都往外发。每一步都让有数据的 rank 增加一倍。"
-            f"把 reduce 倒着看，就是这个样子。",
+            f"把 reduce 的动画反向播放，就是这个样子。",
         )),
     ]  # fmt: skip
     question = Question(

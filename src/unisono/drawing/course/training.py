@@ -48,7 +48,7 @@ def _data_parallel() -> Drawn:
         Caption(step.at("ready"), Words(
             "All ranks have the same averaged gradients, to the last bit. So they take the same step and stay "
             "identical.",
-            "所有 rank 都有逐位相同的平均梯度，因此更新也相同，各 rank 的模型保持一致。",
+            "所有 rank 的平均梯度逐位一致，因此更新也相同，各 rank 的模型保持一致。",
         )),
         Caption(step.last, Words(
             f"Each rank has sent {size_text(step.sent())}: about 2(p−1)/p times its gradients, the factor of lesson "
@@ -73,7 +73,7 @@ def _data_parallel() -> Drawn:
             f"for every algorithm. If the bits could differ, the models would drift apart. In memory DDP saves "
             f"nothing: every "
             f"rank holds {size_text(step.held(step.at('ready'), *STATES))} of parameters, gradients and Adam state.",
-            f"起点相同，all-reduce 又让各 rank 的梯度逐位相同：对每个算法，Unisono 都证明了这种一致性。"
+            f"起点相同，all-reduce 又让各 rank 的梯度逐位一致：对每个算法，Unisono 都证明了这种一致性。"
             f"如果结果可以有差别，模型就会逐渐分叉。DDP 并不节省内存：每个 rank 都占用 "
             f"{size_text(step.held(step.at('ready'), *STATES))} 的参数、梯度和 Adam 状态。",
         ),

@@ -23,7 +23,7 @@ export function courseHeading(language) {
   return { title: w.title, story: w.startStory, idea: w.made };
 }
 
-function lessonCard({ title, story, picture, pages }, number, language, w, linkTo, thumbnail) {
+function lessonCard({ title, story, picture, pages }, number, language, linkTo, thumbnail) {
   const [first] = pages;
   const parts = pages.map((page) => element("a", { class: "tab", href: linkTo(page.file) }, page.title[language]));
   return element(
