@@ -36,6 +36,6 @@ def test_the_modules_pass_their_own_tests():
 def test_the_modules_are_formatted_and_linted():
     if not LINTER.exists() or not node_is_new_enough():
         pytest.skip(NO_LINTER)
-    where = ["src/unisono/drawing/page", "tests/drawing/page"]
+    where = ["src/unisono/drawing/page", "tests/drawing/page", "tools/in_page"]
     done = run(str(LINTER), "check", "--config-path=tools/javascript", "--error-on-warnings", *where)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -2,6 +2,7 @@
 
 import { element } from "./dom.mjs";
 import { meaningOf } from "./legend.mjs";
+import { fitNames } from "./phase_names.mjs";
 import { fillBar, playbackButtons, positionSlider, setIcon } from "./playback_buttons.mjs";
 import { SPEEDS } from "./state.mjs";
 
@@ -19,7 +20,7 @@ export function playbackBar(scene, state, player, options, words) {
     });
     const buttons = playbackButtons(player, w, () => scene.levels);
     parts.play = buttons.play;
-    parts.where = element("output", { class: "where", for: "position" });
+    parts.where = element("output", { class: "where", for: "position", "aria-live": "off" });
     parts.phases = phaseBar(scene, player, w, state.get("lang"));
     const shownHow = choices(state, options, w, scene.collective);
     fillBar(node, { ...parts, buttons, above: [parts.phases.node], choices: shownHow });
@@ -65,8 +66,9 @@ function phaseBar(scene, player, w, language) {
       element("span", {}, words[language]),
     );
     node.append(made);
-    return { made, first, last };
+    return { made, first, last, name: words[language] };
   });
+  fitNames(node, buttons);
   const mark = (level) => {
     for (const { made, first, last } of buttons) {
       if (level >= first && level <= last) made.setAttribute("aria-current", "true");

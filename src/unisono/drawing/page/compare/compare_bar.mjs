@@ -42,6 +42,7 @@ export function compareBar(state, player, length, words, ways, seconds) {
     marks.node.hidden = !byTime;
     if (byTime) marks.update();
     parts.slider.setAttribute("aria-valuetext", text);
+    parts.where.setAttribute("aria-live", playing ? "off" : "polite");
     parts.where.textContent = text;
     for (const way of parts.ways) way.setAttribute("aria-pressed", `${way.dataset.by === state.get("by")}`);
   };

@@ -84,7 +84,7 @@ export function replayPanel(open, state, words) {
     const buttons = playbackButtons(player, w, () => POSITIONS);
     parts.play = buttons.play;
     parts.slider = positionSlider(player, { max: POSITIONS, "aria-label": w.replay });
-    parts.where = element("output", { class: "where", for: "position" });
+    parts.where = element("output", { class: "where", for: "position", "aria-live": "off" });
     const { slower, faster } = shown.clock;
     const speed = (SECONDS * 1e9 * slower) / state.get("speed");
     const note = w.slower(few(Number(speed.toPrecision(2))), faster > 1.5 ? few(Number(faster.toPrecision(2))) : "");

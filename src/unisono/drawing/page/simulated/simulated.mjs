@@ -180,7 +180,7 @@ function playbackBar(scene, state, player, words, time, duration) {
     const buttons = playbackButtons(player, w, () => POSITIONS);
     parts.play = buttons.play;
     parts.slider = positionSlider(player, { max: POSITIONS, "aria-label": w.time });
-    parts.where = element("output", { class: "where", for: "position" });
+    parts.where = element("output", { class: "where", for: "position", "aria-live": "off" });
     const speed = SECONDS / (duration || 1) / state.get("speed");
     const note = duration ? w.slower(Number(speed.toPrecision(2)).toLocaleString("en-US")) : "";
     const shownHow = choices(state, LAYOUTS, w, scene.collective);

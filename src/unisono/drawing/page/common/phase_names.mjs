@@ -1,0 +1,19 @@
+// The names of phases where they fit; a phase that is too short for its name shows its number.
+
+/** Keep the texts of `buttons`, [{ made, name }], as long as their room allows. */
+export function fitNames(node, buttons) {
+  const show = ({ made, name }, text) => {
+    made.firstChild.textContent = text;
+    if (text === name) made.removeAttribute("aria-label");
+    else made.setAttribute("aria-label", `${text}: ${name}`);
+  };
+  const fit = () => {
+    for (const one of buttons) show(one, one.name);
+    // A number leaves more room for the others only where the last one extends beyond its phase: from the end.
+    for (let at = buttons.length - 1; at >= 0; at--) {
+      const text = buttons[at].made.firstChild;
+      if (text.scrollWidth > text.clientWidth) show(buttons[at], `${at + 1}`);
+    }
+  };
+  new ResizeObserver(fit).observe(node);
+}

@@ -1,0 +1,187 @@
+// Measures the contrast of what axe cannot see: texts on canvases and in SVG, texts on gradients, the edges of controls.
+
+(() => {
+  const checks = globalThis.pageChecks;
+  const TEXT = 4.5;
+  const LARGE = 3; // from 24 px, or 18.7 px in bold; also edges of controls
+  const MOST = 12; // findings of one kind
+
+  const one = document.createElement("canvas");
+  one.width = one.height = 1;
+  const dot = one.getContext("2d", { willReadFrequently: true });
+  const cache = new Map();
+
+  /** A colour of CSS as [red, green, blue, alpha], from 0 to 255. */
+  const colourOf = (text) => {
+    if (!cache.has(text)) {
+      dot.clearRect(0, 0, 1, 1);
+      dot.fillStyle = "#000";
+      dot.fillStyle = text;
+      dot.fillRect(0, 0, 1, 1);
+      cache.set(text, [...dot.getImageData(0, 0, 1, 1).data]);
+    }
+    return cache.get(text);
+  };
+  const over = (front, back, strength = 1) => {
+    const alpha = (front[3] / 255) * strength;
+    return [0, 1, 2].map((at) => front[at] * alpha + back[at] * (1 - alpha)).concat(255);
+  };
+  const light = (colour) => {
+    const [red, green, blue] = colour
+      .slice(0, 3)
+      .map((value) => value / 255)
+      .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  checks.ratio = (first, second) => {
+    const [low, high] = [light(first), light(second)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const few = (ratio) => Math.floor(ratio * 100) / 100;
+  const css = (colour) => `rgb(${colour.slice(0, 3).map(Math.round).join(" ")})`;
+
+  /** The colour behind an element. */
+  const groundOf = (element) => {
+    const layers = [];
+    for (let at = element; at; at = at.parentElement) {
+      const colour = colourOf(getComputedStyle(at).backgroundColor);
+      if (colour[3]) layers.push(colour);
+      if (colour[3] === 255) break;
+    }
+    return layers.reduceRight((below, above) => over(above, below), [255, 255, 255, 255]);
+  };
+  const neededFor = (size, bold) => (size >= 24 || (bold && size >= 18.66) ? LARGE : TEXT);
+
+  /** The pixels of a canvas, read from a copy: the browser warns of reading from one that it draws fast. */
+  const copy = document.createElement("canvas");
+  const pictureOf = (canvas) => {
+    copy.width = canvas.width;
+    copy.height = canvas.height;
+    const pen = copy.getContext("2d", { willReadFrequently: true });
+    pen.drawImage(canvas, 0, 0);
+    return pen.getImageData(0, 0, copy.width, copy.height);
+  };
+
+  function onCanvases(texts) {
+    const found = [];
+    const pictures = new Map();
+    for (const { element, text, mark } of texts) {
+      if (!mark) continue;
+      if (!pictures.has(element)) {
+        pictures.set(element, { image: pictureOf(element), ground: groundOf(element) });
+      }
+      const { image, ground } = pictures.get(element);
+      const back = commonest(image, mark.corners);
+      if (!back) continue;
+      const behind = over(back, ground);
+      const ratio = checks.ratio(over(colourOf(mark.colour), behind, mark.alpha), behind);
+      if (ratio < neededFor(mark.size, mark.bold)) {
+        found.push([
+          "contrast of text",
+          checks.pathOf(element),
+          text,
+          `${few(ratio)}: ${mark.colour} on ${css(behind)}`,
+        ]);
+      }
+    }
+    return found;
+  }
+
+  /** The most frequent colour in and closely around a text. */
+  function commonest({ data, width, height }, corners) {
+    const xs = corners.map(([x]) => x);
+    const ys = corners.map(([, y]) => y);
+    const counts = new Map();
+    let best = null;
+    for (let y = Math.max(0, Math.floor(Math.min(...ys)) - 1); y <= Math.min(height - 1, Math.max(...ys) + 1); y++) {
+      for (let x = Math.max(0, Math.floor(Math.min(...xs)) - 2); x <= Math.min(width - 1, Math.max(...xs) + 2); x++) {
+        const at = 4 * (y * width + x);
+        const key = data[at] * 2 ** 24 + data[at + 1] * 2 ** 16 + data[at + 2] * 2 ** 8 + data[at + 3];
+        const count = (counts.get(key) ?? 0) + 1;
+        counts.set(key, count);
+        if (!best || count > best.count) best = { count, colour: [...data.slice(at, at + 4)] };
+      }
+    }
+    return best?.colour;
+  }
+
+  function inDrawings(texts) {
+    const found = [];
+    for (const { element, text, box, mark } of texts) {
+      if (mark || !(element instanceof SVGElement)) continue;
+      const style = getComputedStyle(element);
+      const middle = [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2];
+      const drawing = element.ownerSVGElement;
+      let behind = groundOf(drawing);
+      for (const shape of drawing.querySelectorAll("rect, circle, path, polygon")) {
+        if (!(shape.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING)) continue;
+        const paint = getComputedStyle(shape);
+        if (!paint.fill.startsWith("rgb") && !paint.fill.startsWith("color")) continue;
+        const area = shape.getBoundingClientRect();
+        if (middle[0] < area.left || middle[0] > area.right || middle[1] < area.top || middle[1] > area.bottom)
+          continue;
+        behind = over(colourOf(paint.fill), behind, paint.fillOpacity * paint.opacity);
+      }
+      const ratio = checks.ratio(over(colourOf(style.fill), behind, style.fillOpacity * style.opacity), behind);
+      if (ratio < neededFor(Number.parseFloat(style.fontSize), style.fontWeight >= 600)) {
+        found.push([
+          "contrast of text",
+          checks.pathOf(element),
+          text,
+          `${few(ratio)}: ${style.fill} on ${css(behind)}`,
+        ]);
+      }
+    }
+    return found;
+  }
+
+  /** Texts on a gradient must be readable on each of its colours. */
+  function onGradients(texts) {
+    const found = [];
+    for (const { element, text, mark } of texts) {
+      if (mark || element instanceof SVGElement) continue;
+      for (let at = element; at; at = at.parentElement) {
+        const { backgroundImage, backgroundColor } = getComputedStyle(at);
+        if (backgroundImage.includes("gradient")) {
+          const style = getComputedStyle(element);
+          const below = groundOf(at);
+          for (const stop of backgroundImage.match(/(rgba?|color|hsl|oklab|oklch)\([^()]*\)/g) ?? []) {
+            const behind = over(colourOf(stop), below);
+            const ratio = checks.ratio(over(colourOf(style.color), behind), behind);
+            if (ratio < neededFor(Number.parseFloat(style.fontSize), style.fontWeight >= 600)) {
+              found.push(["contrast of text", checks.pathOf(element), text, `${few(ratio)}: on ${css(behind)}`]);
+              break;
+            }
+          }
+        }
+        if (colourOf(backgroundColor)[3] === 255 || backgroundImage !== "none") break;
+      }
+    }
+    return found;
+  }
+
+  /** A control without text, such as a list to choose from, is recognised by its edge; a button by its text or icon. */
+  function edges() {
+    const found = [];
+    for (const control of document.querySelectorAll("select, input[type=number], input[type=text], textarea")) {
+      if (!checks.isShown(control)) continue;
+      const behind = groundOf(control.parentElement);
+      const style = getComputedStyle(control);
+      const edge = over(colourOf(style.borderTopColor), behind);
+      const ratio = Math.max(checks.ratio(edge, behind), checks.ratio(groundOf(control), behind));
+      if (ratio < LARGE) {
+        found.push(["contrast of an edge", checks.pathOf(control), "", `${few(ratio)}: ${style.borderTopColor}`]);
+      }
+    }
+    return found;
+  }
+  checks.groundOf = groundOf;
+  checks.colourOf = colourOf;
+  checks.over = over;
+
+  /** All findings about contrast, as [check, element, text, measured]. */
+  checks.contrast = () => {
+    const texts = checks.texts();
+    return [onCanvases, inDrawings, onGradients, edges].flatMap((find) => find(texts).slice(0, MOST));
+  };
+})();
