@@ -21,21 +21,18 @@ def _draw() -> Drawn:
     captions = [
         Caption(0, Words(
             f"Two hosts with {PER_HOST} ranks each. Inside a host, data move through memory or NVLink; between the "
-            f"hosts "
-            f"there is a slower network. The idea: do as much as possible inside.",
-            f"两台主机，各有 {PER_HOST} 个 rank。主机内部走内存或 NVLink，主机之间走网络，要慢得多。"
-            f"思路是：尽量在主机内部完成。",
+            f"hosts there is a slower network. The idea: do as much as possible inside.",
+            f"两台主机，各有 {PER_HOST} 个 rank。主机内部走内存或 NVLink，主机之间走网络，要慢得多。思路是："
+            f"尽量在主机内部完成。",
         )),
         Caption(1, Words(
             f"First a reduce-scatter inside each host, {first - 1} steps. Both hosts work at the same time, and "
-            f"nothing "
-            f"crosses the slow link.",
+            f"nothing crosses the slow link.",
             f"先在每台主机内部做 reduce-scatter，共 {first - 1} 步。两台主机同时进行，慢链路上没有任何数据。",
         )),
         Caption(first, Words(
             f"Now each rank has the sum of its host for a quarter of the vector, and exchanges it with its partner "
-            f"on the "
-            f"other host: rank {src} with rank {dst}. Only {len(crossing)} of {trace.levels} steps cross.",
+            f"on the other host: rank {src} with rank {dst}. Only {len(crossing)} of {trace.levels} steps cross.",
             f"此时每个 rank 有本主机在四分之一向量上的和，再与另一台主机上的伙伴交换：rank {src} 与 rank {dst}。"
             f"{trace.levels} 步中只有 {len(crossing)} 步跨主机。",
         )),
@@ -44,11 +41,10 @@ def _draw() -> Drawn:
             "最终的和在每台主机内部用 all-gather 分发。慢链路又空闲了。",
         )),
         Caption(trace.levels, Words(
-            f"All ranks have all sums after {trace.levels} steps. Between the hosts {here} vectors were sent; a "
-            f"ring over "
-            f"all {RANKS} ranks sends {there}.",
-            f"{trace.levels} 步之后，所有 rank 都有全部的和。主机之间一共传了 {here} 个向量；"
-            f"{RANKS} 个 rank 排成一个大环则要传 {there} 个。",
+            f"All ranks have all sums after {trace.levels} steps. Between the hosts {here} vectors were sent; a ring "
+            f"over all {RANKS} ranks sends {there}.",
+            f"{trace.levels} 步之后，所有 rank 都有全部的和。主机之间一共传了 {here} 个向量；{RANKS} 个 rank "
+            f"排成一个大环则要传 {there} 个。",
         )),
     ]  # fmt: skip
     question = Question(
@@ -64,15 +60,13 @@ def _draw() -> Drawn:
         ),
         2 if there > here else 1 if there == here else 0,
         Words(
-            f"{float(there / here):g} times: {there} vectors against {here}. In the ring, every chunk crosses on "
-            f"its way "
-            f"around, unsummed or partly summed; with hierarchy only sums of whole hosts cross. To use two machines: "
-            f"`unisono run --hosts a:4,b:4 train.py`; Unisono knows the hosts and takes them into account when it "
-            f"chooses an algorithm.",
+            f"{float(there / here):g} times: {there} vectors against {here}. In the ring, every chunk crosses on its "
+            f"way around, unsummed or partly summed; with hierarchy only sums of whole hosts cross. To use two "
+            f"machines: `unisono run --hosts a:4,b:4 train.py`; Unisono knows the hosts and takes them into account "
+            f"when it chooses an algorithm.",
             f"{float(there / here):g} 倍：{there} 个向量对 {here} 个。在大环里，每一块绕环时都要跨主机，"
-            f"而且往往只加了一部分；"
-            f"分层时，跨主机的只有整台主机的和。要使用两台机器：`unisono run --hosts a:4,b:4 train.py`，"
-            f"Unisono 知道哪些 rank 在同一台主机上，选择算法时会考虑这一点。",
+            f"而且往往只加了一部分；分层时，跨主机的只有整台主机的和。要使用两台机器：`unisono run --hosts a:4,b:4 "
+            f"train.py`，Unisono 知道哪些 rank 在同一台主机上，选择算法时会考虑这一点。",
         ),
     )
     return scenes_page([trace.scene], captions, question)

@@ -48,20 +48,18 @@ def _race() -> Drawn:
         Caption(0, Words(
             f"Four algorithms, one result, {RANKS} GPUs of a DGX H100, joined by NVLink. The times come from the "
             f"simulator. The vector is short: {_bytes(SHORT)}. Which one wins? Decide before you press play.",
-            f"四种算法，结果相同，在一台 DGX H100 的 {RANKS} 块 GPU 上，以 NVLink 相连。时间由模拟器给出。"
-            f"向量很短：{_bytes(SHORT)}。谁会赢？先猜一猜，再点播放。",
+            f"四种算法，结果相同，在一台 DGX H100 的 {RANKS} 块 GPU 上，以 NVLink 相连。时间由模拟器给出。向量很短："
+            f"{_bytes(SHORT)}。谁会赢？先猜一猜，再点播放。",
         ), view[0]),
         Caption(at[SHORT], Words(
             f"{fast.capitalize()} is done after {_us(times[SHORT][first[SHORT]])}: it has the fewest steps, and at "
-            f"this size each step "
-            f"costs the same, whatever it carries.",
-            f"{fast} 完成，用时 {_us(times[SHORT][first[SHORT]])}：它的步数最少，而在这个大小上，"
-            f"不论带多少数据，每一步的时间都差不多。",
+            f"this size each step costs the same, whatever it carries.",
+            f"{fast} 完成，用时 {_us(times[SHORT][first[SHORT]])}：它的步数最少，而在这个大小上，不论带多少数据，"
+            f"每一步的时间都差不多。",
         ), view[0]),
         Caption(RACE, Words(
             f"{slow.capitalize()} is last with {_us(times[SHORT][last[SHORT]])}: its {traces[last[SHORT]].levels} "
-            f"steps must follow one "
-            f"another.",
+            f"steps must follow one another.",
             f"{slow} 最后，用时 {_us(times[SHORT][last[SHORT]])}：它的 {traces[last[SHORT]].levels} "
             f"步只能一步接一步地走。",
         ), view[0]),
@@ -79,16 +77,14 @@ def _race() -> Drawn:
         ), view[1]),
         Caption(RACE, Words(
             f"The chart below shows where the lead changes on this network: {changes_en}. Choose another network, "
-            f"and the "
-            f"order changes again.",
+            f"and the order changes again.",
             f"下面的图标出了在这个网络上名次改变的位置：{changes_zh}。换一个网络，名次又会不同。",
         ), view[1]),
     ]  # fmt: skip
     question = Question(
         Words(
-            f"A training step needs an all-reduce of {_bytes(LONG)} of gradients, and one of {_bytes(TINY)} over "
-            f"all ranks. Is one algorithm best for "
-            f"both?",
+            f"A training step needs an all-reduce of {_bytes(LONG)} of gradients, and one of {_bytes(TINY)} over all "
+            f"ranks. Is one algorithm best for both?",
             f"一个训练步既要对 {_bytes(LONG)} 的梯度求和，又要对 {_bytes(TINY)} 的一个数求和。两者用同一种算法吗？",
         ),
         (
@@ -102,13 +98,12 @@ def _race() -> Drawn:
         1,
         Words(
             f"No. On this network {big} is {times[LONG][first[SHORT]] / times[LONG][first[LONG]]:.1f} times as fast "
-            f"as "
-            f"{fast} at {_bytes(LONG)}, and {fast} {tiny[first[LONG]] / tiny[first[SHORT]]:.1f} times as fast as "
+            f"as {fast} at {_bytes(LONG)}, and {fast} {tiny[first[LONG]] / tiny[first[SHORT]]:.1f} times as fast as "
             f"{big} at {_bytes(TINY)}. Libraries choose by size; `unisono explain` gives the reason for a choice.",
             f"不。在这个网络上，{_bytes(LONG)} 时 {big} 的速度是 {fast} 的 "
             f"{times[LONG][first[SHORT]] / times[LONG][first[LONG]]:.1f} 倍，{_bytes(TINY)} 时 {fast} 是 {big} 的 "
-            f"{tiny[first[LONG]] / tiny[first[SHORT]]:.1f} 倍。通信库按大小选择算法；"
-            f"`unisono explain` 给出选择的理由。",
+            f"{tiny[first[LONG]] / tiny[first[SHORT]]:.1f} 倍。通信库按大小选择算法；`unisono explain` "
+            f"给出选择的理由。",
         ),
     )
     return race_page([trace.scene for trace in traces], found, captions, question)
@@ -126,33 +121,28 @@ def _links() -> Drawn:
     away, back = _crossing(schedule, network)
     captions = [
         Caption(0, Words(
-            f"Two DGX H100, {per_host} GPUs each: {HOSTS_RANKS} ranks sum {_bytes(HOSTS_BYTES)} by hierarchy. A "
-            f"road is "
-            f"the way from one GPU to another; the redder it is, the more of its bandwidth is in use.",
+            f"Two DGX H100, {per_host} GPUs each: {HOSTS_RANKS} ranks sum {_bytes(HOSTS_BYTES)} by hierarchy. A road "
+            f"is the way from one GPU to another; the redder it is, the more of its bandwidth is in use.",
             f"两台 DGX H100，各 {per_host} 块 GPU：{HOSTS_RANKS} 个 rank 用分层算法对 {_bytes(HOSTS_BYTES)} 求和。"
             f"路表示一块 GPU 到另一块的通路，颜色越红，占用的带宽越多。",
         )),
         Caption(REPLAY * away / time_s, Words(
             f"After {_us(away)} the reduce-scatter inside the hosts is over, and only the far links are busy: each "
-            f"GPU "
-            f"exchanges with its partner through a NIC. The chart of links below shows it, too.",
+            f"GPU exchanges with its partner through a NIC. The chart of links below shows it, too.",
             f"{_us(away)} 之后，主机内部的 reduce-scatter 结束，只有主机之间的链路在忙：每块 GPU "
-            f"经网卡与自己的伙伴交换。"
-            f"下面的链路图也能看到这一点。",
+            f"经网卡与自己的伙伴交换。下面的链路图也能看到这一点。",
         )),
         Caption(REPLAY * back / time_s, Words(
             f"{_us(back - away)} later the sums have crossed. The rest is an all-gather inside the hosts. Lesson 6, "
-            f"in "
-            f"microseconds.",
-            f"又过了 {_us(back - away)}，和已经交换完毕。剩下的是主机内部的 all-gather。这就是第 6 课，"
-            f"只是以微秒计。",
+            f"in microseconds.",
+            f"又过了 {_us(back - away)}，和已经交换完毕。剩下的是主机内部的 all-gather。这就是第 6 课，只是以微秒计。"
+            f"",
         )),
         Caption(REPLAY, Words(
             f"Done after {_us(time_s)}, over {near} links inside hosts and {far} between them. A single ring over "
-            f"all "
-            f"{HOSTS_RANKS} GPUs takes {_us(ring_s)}.",
-            f"用时 {_us(time_s)}，用到主机内部的 {near} 条链路和主机之间的 {far} 条。"
-            f"{HOSTS_RANKS} 块 GPU 排成一个环则需 {_us(ring_s)}。",
+            f"all {HOSTS_RANKS} GPUs takes {_us(ring_s)}.",
+            f"用时 {_us(time_s)}，用到主机内部的 {near} 条链路和主机之间的 {far} 条。{HOSTS_RANKS} 块 GPU "
+            f"排成一个环则需 {_us(ring_s)}。",
         )),
     ]  # fmt: skip
     question = Question(
@@ -169,11 +159,9 @@ def _links() -> Drawn:
         Words(
             f"Describe the network in ten lines (docs/networks.md) and run `unisono simulate ring hierarchical -n "
             f"{HOSTS_RANKS} --network {NETWORK}`. Steps alone decide only for short vectors. docs/predictions.md "
-            f"compares "
-            f"the simulator with published measurements, and says where it is wrong.",
+            f"compares the simulator with published measurements, and says where it is wrong.",
             f"用十行描述这个网络（docs/networks.md），再运行 `unisono simulate ring hierarchical -n {HOSTS_RANKS} "
-            f"--network "
-            f"{NETWORK}`。只有向量很短时才单看步数。docs/predictions.md 把模拟器与公开的实测数据比较，"
+            f"--network {NETWORK}`。只有向量很短时才单看步数。docs/predictions.md 把模拟器与公开的实测数据比较，"
             f"并说明哪里不准。",
         ),
     )

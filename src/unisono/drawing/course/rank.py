@@ -33,20 +33,18 @@ def _draw() -> Drawn:
         Caption(0, Words(
             f"{RANKS} processes: ranks 0 to {RANKS - 1}. Each has its own memory, which no other rank can read. Only "
             f"rank 0 has data: a0. The goal: every rank has a copy.",
-            f"{RANKS} 个进程：rank 0 到 rank {RANKS - 1}。它们各有自己的内存，别的 rank 读不到。"
-            f"只有 rank 0 有数据 a0，目标是让每个 rank 都有一份。",
+            f"{RANKS} 个进程：rank 0 到 rank {RANKS - 1}。它们各有自己的内存，别的 rank 读不到。只有 rank 0 有数据 "
+            f"a0，目标是让每个 rank 都有一份。",
         )),
         Caption(1, Words(
-            f"All ranks run the same program (see Code); only the number `rank` differs. Rank {first[0]} has "
-            f"nothing to "
-            f"wait for and sends its data to rank {first[1]}: a message is the only way into another memory.",
-            f"所有 rank 运行同一个程序（见代码），不同的只有编号 `rank`。rank {first[0]} 不用等待，"
-            f"把数据发给 rank {first[1]}：要把数据放进别人的内存，唯一的办法是发消息。",
+            f"All ranks run the same program (see Code); only the number `rank` differs. Rank {first[0]} has nothing "
+            f"to wait for and sends its data to rank {first[1]}: a message is the only way into another memory.",
+            f"所有 rank 运行同一个程序（见代码），不同的只有编号 `rank`。rank {first[0]} 不用等待，把数据发给 rank "
+            f"{first[1]}：要把数据放进别人的内存，唯一的办法是发消息。",
         )),
         Caption(2, Words(
             f"Rank {second[0]} has received the data, so its program reaches `send`. Rank {second[1]} has been "
-            f"waiting "
-            f"in `recv` since the start: a receive waits for its message, however long that takes.",
+            f"waiting in `recv` since the start: a receive waits for its message, however long that takes.",
             f"rank {second[0]} 收到了数据，它的程序走到 `send`。rank {second[1]} 从一开始就停在 `recv`："
             f"接收会一直等到消息到达，不论要多久。",
         )),
@@ -72,16 +70,13 @@ def _draw() -> Drawn:
         ),
         1,
         Words(
-            f"Ranks {joined(waiting, 'and')} wait in `recv`. The program is the same, but `rank` decides which "
-            f"lines a rank "
-            f"reaches. Waiting is the real cost of communication: later lessons keep more ranks busy. A rank is "
-            f"not tied to a CPU core: with GPUs, each rank usually drives one, and eight ranks can share a single "
-            f"GPU. Start four "
-            f"ranks with `unisono run -n 4 my.py`.",
+            f"Ranks {joined(waiting, 'and')} wait in `recv`. The program is the same, but `rank` decides which lines "
+            f"a rank reaches. Waiting is the real cost of communication: later lessons keep more ranks busy. A rank "
+            f"is not tied to a CPU core: with GPUs, each rank usually drives one, and eight ranks can share a single "
+            f"GPU. Start four ranks with `unisono run -n 4 my.py`.",
             f"rank {joined(waiting, '和')} 停在 `recv`。程序相同，但 `rank` 决定了走到哪几行。"
-            f"等待才是通信的真正代价："
-            f"后面几课就是让更多的 rank 忙起来。rank 不一定只用 CPU：有 GPU 时通常一个 rank 用一块，"
-            f"也可以八个 rank 共用一块。启动四个 rank：`unisono run -n 4 my.py`。",
+            f"等待才是通信的真正代价：后面几课就是让更多的 rank 忙起来。rank 不一定只用 CPU：有 GPU 时通常一个 rank "
+            f"用一块，也可以八个 rank 共用一块。启动四个 rank：`unisono run -n 4 my.py`。",
         ),
     )
     return scenes_page([scene_of(trace.schedule, pass_it_on)], captions, question)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context
 from typing import Any
 
 from unisono.drawing.script_pages import RECORDED
@@ -63,5 +64,7 @@ class Recording:
 
 
 def size_text(nbytes: float) -> str:
-    """Return bytes as the page writes them: 16.2 KiB."""
-    return f"{nbytes / 1024:.3g} KiB" if nbytes >= 1024 else f"{nbytes:g} B"
+    """Return bytes as the page writes them: 16.3 KiB; JavaScript rounds a half up."""
+    if nbytes < 1024:
+        return f"{nbytes:g} B"
+    return f"{float(Context(prec=3, rounding=ROUND_HALF_UP).create_decimal_from_float(nbytes / 1024)):g} KiB"

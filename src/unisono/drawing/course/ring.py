@@ -8,8 +8,9 @@ from unisono.algorithms import find
 from unisono.collectives import Words
 from unisono.drawing.course.kinds import scenes_page
 from unisono.drawing.course.record import Caption, Drawn, Lesson, Page, Question
-from unisono.drawing.course.trace import Trace, joined, letter
+from unisono.drawing.course.trace import Trace, joined
 from unisono.drawing.scene import example_inputs, scene_of
+from unisono.notation import chunk_name
 from unisono.player import play
 
 RANKS, FEW = 5, 4
@@ -26,11 +27,10 @@ def _ring() -> Drawn:
     captions = [
         Caption(0, Words(
             f"{RANKS} ranks, each with a list of {RANKS} numbers. The lists are to be summed, place by place: "
-            f"{RANKS} chunks, "
-            f"{letter(0)} to {letter(RANKS - 1)}; a2 is chunk a of rank 2. Each rank may talk only to its "
-            f"neighbours.",
-            f"{RANKS} 个 rank，每个有一列 {RANKS} 个数，要对应相加：共 {RANKS} 块，记作 {letter(0)} 到 "
-            f"{letter(RANKS - 1)}；a2 是 rank 2 的 a 块。每个 rank 只与左右邻居通信。",
+            f"{RANKS} chunks, {chunk_name(0)} to {chunk_name(RANKS - 1)}; a2 is chunk a of rank 2. Each rank may "
+            f"talk only to its neighbours.",
+            f"{RANKS} 个 rank，每个有一列 {RANKS} 个数，要对应相加：共 {RANKS} 块，记作 {chunk_name(0)} 到 "
+            f"{chunk_name(RANKS - 1)}；a2 是 rank 2 的 a 块。每个 rank 只与左右邻居通信。",
         )),
         Caption(1, Words(
             f"Each rank sends one chunk to the right and adds the one that comes from the left. Rank 1 now holds "
@@ -41,19 +41,18 @@ def _ring() -> Drawn:
         Caption(2, Words(
             f"Every rank passes on the chunk that it has just added to. Rank 2 adds its own number: "
             f"{trace.sum_text(2, 2, chunk)}. Follow this chunk: it gains one number at each stop.",
-            f"每个 rank 把刚加过的那一块继续往右传。rank 2 加上自己的数：{trace.sum_text(2, 2, chunk)}。"
-            f"盯住这一块：每到一站就多加一个数。",
+            f"每个 rank 把刚加过的那一块继续往右传。rank 2 加上自己的数：{trace.sum_text(2, 2, chunk)}。盯住这一块："
+            f"每到一站就多加一个数。",
         )),
         Caption(half, Words(
             f"After {half} steps every rank holds exactly one finished sum, shown in green; rank 0 has chunk "
-            f"{letter(own[0])}: {trace.value(half, 0, own[0])}. This half is called reduce-scatter.",
-            f"{half} 步之后，每个 rank 恰好有一块最终的和（绿色）；rank 0 的是 {letter(own[0])} 块："
+            f"{chunk_name(own[0])}: {trace.value(half, 0, own[0])}. This half is called reduce-scatter.",
+            f"{half} 步之后，每个 rank 恰好有一块最终的和（绿色）；rank 0 的是 {chunk_name(own[0])} 块："
             f"{trace.value(half, 0, own[0])}。这一半叫做 reduce-scatter。",
         )),
         Caption(half + 1, Words(
             "From now on nothing is added. The finished sums go around the ring once more, and each rank stores a "
-            "copy: "
-            "all-gather.",
+            "copy: all-gather.",
             "从这里开始不再做加法。最终的和再绕环一圈，每个 rank 各存一份：这一半叫做 all-gather。",
         )),
         Caption(trace.levels, Words(
@@ -79,14 +78,12 @@ def _ring() -> Drawn:
         2 if everyone else finished[when][0] // (RANKS - 1),
         Words(
             f"All of them, after step {when}; before that, none. A ring has no first and no last rank: every rank "
-            f"does the "
-            f"same work in every step, on a different chunk. Single sums are finished earlier: after step {half} "
-            f"rank "
-            f"{done[0][0]} has that of chunk {letter(done[0][1])}, rank {done[1][0]} that of {letter(done[1][1])}.",
+            f"does the same work in every step, on a different chunk. Single sums are finished earlier: after step "
+            f"{half} rank {done[0][0]} has that of chunk {chunk_name(done[0][1])}, rank {done[1][0]} that of "
+            f"{chunk_name(done[1][1])}.",
             f"第 {when} 步之后所有 rank 同时得到，此前没有。环没有头也没有尾：每一步里，每个 rank 做的事都一样，"
-            f"只是块不同。单独一块的和会早一些完成：第 {half} 步之后，rank {done[0][0]} 有 {letter(done[0][1])} "
-            f"块的，"
-            f"rank {done[1][0]} 有 {letter(done[1][1])} 块的。",
+            f"只是块不同。单独一块的和会早一些完成：第 {half} 步之后，rank {done[0][0]} 有 {chunk_name(done[0][1])} "
+            f"块的，rank {done[1][0]} 有 {chunk_name(done[1][1])} 块的。",
         ),
     )
     return scenes_page([trace.scene], captions, question)
@@ -102,30 +99,26 @@ def _halves() -> Drawn:
     captions = [
         Caption(0, Words(
             f"{FEW} ranks, now with numbers. On the left, all-reduce is split in two: reduce-scatter, then "
-            f"all-gather. On "
-            f"the right, the ring does everything at once.",
+            f"all-gather. On the right, the ring does everything at once.",
             f"{FEW} 个 rank，这次显示数字。左边把 all-reduce 拆成两个：先 reduce-scatter，再 all-gather；"
             f"右边的环一次做完。",
         )),
         Caption(half, Words(
-            f"Reduce-scatter is finished. Ranks 0 to {FEW - 1} hold {joined(sums, 'and')}: one sum each, and no "
-            f"rank has "
-            f"the whole list.",
+            f"Reduce-scatter is finished. Ranks 0 to {FEW - 1} hold {joined(sums, 'and')}: one sum each, and no rank "
+            f"has the whole list.",
             f"reduce-scatter 完成。rank 0 到 rank {FEW - 1} 分别有 {joined(sums, '和')}：各有一个，没有哪个 rank "
             f"有整列。",
         )),
         Caption(half + 1, Words(
             "All-gather starts from exactly these results. Compare each step with the all-reduce: the same chunks "
-            "move "
-            "between the same ranks.",
+            "move between the same ranks.",
             "all-gather 正是从这些结果开始。与右边的 all-reduce 逐步比较：移动的块相同，收发的 rank 也相同。",
         )),
         Caption(last, Words(
             f"Both ways end with [{', '.join(map(str, sums))}] on every rank. Look at the program of the ring: its "
-            f"two "
-            f"lines are the programs of the other two.",
-            f"两种做法的结果相同：每个 rank 都有 [{', '.join(map(str, sums))}]。"
-            f"看环的程序：它只有两行，正是另外两个程序。",
+            f"two lines are the programs of the other two.",
+            f"两种做法的结果相同：每个 rank 都有 [{', '.join(map(str, sums))}]。看环的程序：它只有两行，"
+            f"正是另外两个程序。",
         )),
     ]  # fmt: skip
     question = Question(
@@ -142,10 +135,9 @@ def _halves() -> Drawn:
         1,
         Words(
             f"Reduce-scatter: each rank gets the sums of its own quarter, and sends {first.proof.busiest} of the "
-            f"vector "
-            f"instead of the {both.proof.busiest} of an all-reduce. ZeRO and FSDP do this: lesson 7.",
-            f"reduce-scatter：每个 rank 得到自己那四分之一的和，只需发送整个向量的 {first.proof.busiest}，"
-            f"而 all-reduce 要发送 {both.proof.busiest}。ZeRO 和 FSDP 就是这样做的：见第 7 课。",
+            f"vector instead of the {both.proof.busiest} of an all-reduce. ZeRO and FSDP do this: lesson 7.",
+            f"reduce-scatter：每个 rank 得到自己那四分之一的和，只需发送整个向量的 {first.proof.busiest}，而 "
+            f"all-reduce 要发送 {both.proof.busiest}。ZeRO 和 FSDP 就是这样做的：见第 7 课。",
         ),
     )
     return scenes_page([first.scene, gathered, both.scene], captions, question, numbers=True, offsets=(0, half, 0))

@@ -22,24 +22,21 @@ def _reduce() -> Drawn:
         Caption(0, Words(
             f"Every rank has one number: {joined(numbers, 'and')}. The goal: rank {root} knows the sum. If the "
             f"others sent to rank {root} in turn, that would take {RANKS - 1} steps.",
-            f"每个 rank 有一个数：{joined(numbers, '和')}。目标是让 rank {root} 知道总和。"
-            f"如果其他 rank 轮流发给 rank {root}，需要 {RANKS - 1} 步。",
+            f"每个 rank 有一个数：{joined(numbers, '和')}。目标是让 rank {root} 知道总和。如果其他 rank 轮流发给 "
+            f"rank {root}，需要 {RANKS - 1} 步。",
         )),
         Caption(1, Words(
             f"Two messages travel at once. Rank {root} receives the number of rank {other} and adds it: "
             f"{trace.value(0, root)} + {trace.value(0, other)} = {trace.value(1, root)}. Rank {last} does the same: "
             f"{trace.value(1, last)}.",
-            f"两条消息同时传输。rank {root} 收到 rank {other} 的数并相加："
-            f"{trace.value(0, root)} + {trace.value(0, other)} = {trace.value(1, root)}。rank {last} 也一样，得到 "
-            f"{trace.value(1, last)}。",
+            f"两条消息同时传输。rank {root} 收到 rank {other} 的数并相加：{trace.value(0, root)} + "
+            f"{trace.value(0, other)} = {trace.value(1, root)}。rank {last} 也一样，得到 {trace.value(1, last)}。",
         )),
         Caption(2, Words(
             f"Only two partial sums are left, {trace.value(1, root)} and {trace.value(1, last)}. One more message, "
-            f"and rank "
-            f"{root} has {total}: each step halves the number of ranks that still hold a part of the sum.",
+            f"and rank {root} has {total}: each step halves the number of ranks that still hold a part of the sum.",
             f"只剩两个部分和：{trace.value(1, root)} 和 {trace.value(1, last)}。再发一条消息，rank {root} 就得到 "
-            f"{total}："
-            f"每一步都让持有部分和的 rank 减少一半。",
+            f"{total}：每一步都让持有部分和的 rank 减少一半。",
         )),
     ]  # fmt: skip
     question = Question(
@@ -47,8 +44,8 @@ def _reduce() -> Drawn:
               f"如果不是 {RANKS} 个而是 {2 * RANKS} 个 rank，需要几步？"),
         *number_choices(twice, 2 * trace.levels, 2 * RANKS - 1),
         Words(
-            f"{twice}. Twice as many ranks cost a single step more, since the first step halves them: "
-            f"`unisono show reduce/tree -n {2 * RANKS}` shows it. {MANY:,} ranks need only {many}.",
+            f"{twice}. Twice as many ranks cost a single step more, since the first step halves them: `unisono show "
+            f"reduce/tree -n {2 * RANKS}` shows it. {MANY:,} ranks need only {many}.",
             f"{twice} 步。rank 多一倍，只多一步，因为第一步就减少一半：见 `unisono show reduce/tree -n {2 * RANKS}`。"
             f"{MANY} 个 rank 也只要 {many} 步。",
         ),
@@ -69,16 +66,14 @@ def _broadcast() -> Drawn:
         )),
         Caption(1, Words(
             f"Rank {src} sends a0 to rank {first}. Nothing is added here: the message is stored, so its arc is "
-            f"dashed "
-            f"and marked =.",
+            f"dashed and marked =.",
             f"rank {src} 把 a0 发给 rank {first}。这里不做加法，只是存下来，所以弧线是虚线，并标着 =。",
         )),
         Caption(2, Words(
             f"Ranks {joined(have, 'and')} both have a0, and both send it on. Each step doubles the number of ranks "
-            f"that "
-            f"have it. Reduce, watched backwards, looks exactly like this.",
-            f"rank {joined(have, '和')} 都有了 a0，于是都往外发。每一步都让有数据的 rank 增加一倍。"
-            f"把 reduce 的动画反向播放，就是这个样子。",
+            f"that have it. Reduce, watched backwards, looks exactly like this.",
+            f"rank {joined(have, '和')} 都有了 a0，于是都往外发。每一步都让有数据的 rank 增加一倍。把 reduce "
+            f"的动画反向播放，就是这个样子。",
         )),
     ]  # fmt: skip
     question = Question(
@@ -90,11 +85,9 @@ def _broadcast() -> Drawn:
         Words(
             f"{reduce_messages} + {trace.proof.messages} = {both}. Every rank but the root sends its number once and "
             f"receives the sum once. Together they are an all-reduce, the collective of this course; if every rank "
-            f"sent to "
-            f"every other, it would be {RANKS * (RANKS - 1)} messages.",
+            f"sent to every other, it would be {RANKS * (RANKS - 1)} messages.",
             f"{reduce_messages} + {trace.proof.messages} = {both} 条。除根以外，每个 rank 发一次自己的数，"
-            f"收一次总和。"
-            f"两者合起来就是 all-reduce，也是这门课的主角；如果每个 rank 都发给所有其他 rank，则要 "
+            f"收一次总和。两者合起来就是 all-reduce，也是这门课的主角；如果每个 rank 都发给所有其他 rank，则要 "
             f"{RANKS * (RANKS - 1)} 条。",
         ),
     )

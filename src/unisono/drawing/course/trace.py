@@ -9,6 +9,7 @@ from functools import cached_property
 from unisono.algorithms import find
 from unisono.drawing.scene import Scene, example_inputs, scene_of
 from unisono.drawing.step_capture import StepCapture, capture_steps
+from unisono.notation import expression
 from unisono.player import Frame, play
 from unisono.schedule import Schedule
 from unisono.verifier import Proof, prove
@@ -64,7 +65,7 @@ class Trace:
 
     def sum_text(self, level: int, rank: int, chunk: int = 0) -> str:
         """Return the contents of a slot in the notation of the page: a0+a3."""
-        return sum_text(chunk, self.summed(level, rank, chunk))
+        return expression(chunk, self.summed(level, rank, chunk))
 
     def value(self, level: int, rank: int, chunk: int = 0) -> int:
         """Return the number in a slot of a rank after a level, as the page shows it."""
@@ -95,16 +96,6 @@ class Trace:
     @cached_property
     def _frames(self) -> list[Frame]:
         return list(play(self.schedule, example_inputs(self.schedule), record=True).frames())
-
-
-def letter(chunk: int) -> str:
-    """Return the name of a chunk on the page: a, b, c, ..."""
-    return chr(ord("a") + chunk)
-
-
-def sum_text(chunk: int, ranks: Iterable[int]) -> str:
-    """Return a sum in the notation of the page: a0+a3."""
-    return "+".join(f"{letter(chunk)}{rank}" for rank in ranks)
 
 
 def joined(numbers: Iterable[int], word: str) -> str:

@@ -28,8 +28,7 @@ def _data_parallel() -> Drawn:
     captions = [
         Caption(0, Words(
             f"{step.ranks} ranks have the same model, {held} of parameters each, and different data. This is the "
-            f"simplest "
-            f"way to train faster: DDP.",
+            f"simplest way to train faster: DDP.",
             f"{step.ranks} 个 rank 的模型相同，参数各 {held}，数据不同。这是加快训练最简单的办法：DDP。",
         )),
         Caption(step.at("loss"), Words(
@@ -40,10 +39,9 @@ def _data_parallel() -> Drawn:
         )),
         Caption(step.start(bucket), Words(
             f"The gradients of layers {layers_en} are ready, {size_text(call['bytes'])}. Their all-reduce starts "
-            f"while the "
-            f"ranks still compute the earlier layers: communication hides behind computation.",
-            f"第 {layers_zh} 层的梯度已经算好，共 {size_text(call['bytes'])}。它们的 all-reduce 立即开始，"
-            f"同时各 rank 继续计算前面的层：通信藏在计算后面。",
+            f"while the ranks still compute the earlier layers: communication hides behind computation.",
+            f"第 {layers_zh} 层的梯度已经算好，共 {size_text(call['bytes'])}。它们的 all-reduce 立即开始，同时各 "
+            f"rank 继续计算前面的层：通信藏在计算后面。",
         )),
         Caption(step.at("ready"), Words(
             "All ranks have the same averaged gradients, to the last bit. So they take the same step and stay "
@@ -69,10 +67,9 @@ def _data_parallel() -> Drawn:
         1,
         Words(
             f"All start equal, and the all-reduce gives all the same gradients, bit for bit: Unisono proves this "
-            f"agreement "
-            f"for every algorithm. If the bits could differ, the models would drift apart. In memory DDP saves "
-            f"nothing: every "
-            f"rank holds {size_text(step.held(step.at('ready'), *STATES))} of parameters, gradients and Adam state.",
+            f"agreement for every algorithm. If the bits could differ, the models would drift apart. In memory DDP "
+            f"saves nothing: every rank holds {size_text(step.held(step.at('ready'), *STATES))} of parameters, "
+            f"gradients and Adam state.",
             f"起点相同，all-reduce 又让各 rank 的梯度逐位一致：对每个算法，Unisono 都证明了这种一致性。"
             f"如果结果可以有差别，模型就会逐渐分叉。DDP 并不节省内存：每个 rank 都占用 "
             f"{size_text(step.held(step.at('ready'), *STATES))} 的参数、梯度和 Adam 状态。",
@@ -88,16 +85,14 @@ def _tensor_parallel() -> Drawn:
     block = [each["phase"] for each in step.data["block"]]
     captions = [
         Caption(0, Words(
-            f"Now the matrices themselves are split: each of {step.ranks} ranks has 1/{step.ranks} of the columns "
-            f"of A and "
-            f"1/{step.ranks} of the rows of B. All ranks get the same input X.",
-            f"这次切分矩阵本身：{step.ranks} 个 rank 各有 A 的 1/{step.ranks} 的列和 B 的 1/{step.ranks} 的行。"
-            f"所有 rank 的输入 X 相同。",
+            f"Now the matrices themselves are split: each of {step.ranks} ranks has 1/{step.ranks} of the columns of "
+            f"A and 1/{step.ranks} of the rows of B. All ranks get the same input X.",
+            f"这次切分矩阵本身：{step.ranks} 个 rank 各有 A 的 1/{step.ranks} 的列和 B 的 1/{step.ranks} 的行。所有 "
+            f"rank 的输入 X 相同。",
         )),
         Caption(1, Words(
             "X times some columns of A gives some columns of the product, and they are complete. The activation "
-            "function "
-            "works on single numbers, so nothing is sent.",
+            "function works on single numbers, so nothing is sent.",
             "X 乘以 A 的若干列，得到乘积的若干列，而且已是最终结果。激活函数逐个数计算，所以不发送任何数据。",
         )),
         Caption(step.start(forward), Words(
@@ -113,8 +108,7 @@ def _tensor_parallel() -> Drawn:
         Caption(step.last, Words(
             f"Each rank held {size_text(step.held(step.at('ready'), *STATES))}. A whole transformer layer needs "
             f"{block.count('forward')} all-reduces forward and {block.count('backward')} backward, and computation "
-            f"waits "
-            f"for each.",
+            f"waits for each.",
             f"每个 rank 占用 {size_text(step.held(step.at('ready'), *STATES))}。一个完整的 Transformer 层前向需要 "
             f"{block.count('forward')} 次 all-reduce，反向 {block.count('backward')} 次，每次计算都要等待。",
         )),
@@ -122,8 +116,7 @@ def _tensor_parallel() -> Drawn:
     question = Question(
         Words(
             "Your machines have eight GPUs with NVLink; between machines there is a slower network. How many ranks "
-            "should "
-            "tensor parallelism span?",
+            "should tensor parallelism span?",
             "每台机器有八块 GPU，以 NVLink 相连；机器之间的网络较慢。张量并行应该跨多少个 rank？",
         ),
         (
@@ -133,11 +126,9 @@ def _tensor_parallel() -> Drawn:
         ),
         1,
         Words(
-            "At most one machine. Its all-reduces stand in the path of the computation, unlike those of DDP, so "
-            "they need "
-            "the fastest links. Between machines, use data parallelism or ZeRO. `unisono plan --model llama-8b "
-            "--gpus 64 "
-            "--network dgx-h100` compares all combinations.",
+            "At most one machine. Its all-reduces stand in the path of the computation, unlike those of DDP, so they "
+            "need the fastest links. Between machines, use data parallelism or ZeRO. `unisono plan --model llama-8b "
+            "--gpus 64 --network dgx-h100` compares all combinations.",
             "最多一台机器。与 DDP 不同，它的 all-reduce 挡在计算的路上，需要最快的链路。机器之间用数据并行或 ZeRO。"
             "`unisono plan --model llama-8b --gpus 64 --network dgx-h100` 比较所有的组合。",
         ),
@@ -156,36 +147,31 @@ def _zero3() -> Drawn:
     captions = [
         Caption(0, Words(
             f"In DDP, every rank stored the same. Here nothing is stored twice: each rank has 1/{step.ranks} of "
-            f"every layer, "
-            f"{size_text(step.held(0, PARAMETERS, OPTIMIZER))} with its Adam state.",
-            f"在 DDP 中，每个 rank 存的都一样。这里没有任何内容重复保存：每个 rank 只有每一层的 1/{step.ranks}，"
-            f"连同 Adam 状态共 {size_text(step.held(0, PARAMETERS, OPTIMIZER))}。",
+            f"every layer, {size_text(step.held(0, PARAMETERS, OPTIMIZER))} with its Adam state.",
+            f"在 DDP 中，每个 rank 存的都一样。这里没有任何内容重复保存：每个 rank 只有每一层的 1/{step.ranks}，连同 "
+            f"Adam 状态共 {size_text(step.held(0, PARAMETERS, OPTIMIZER))}。",
         )),
         Caption(step.start(gather), Words(
             f"A layer is gathered just before it is needed: an all-gather of "
-            f"{size_text(step.call(gather)['bytes'])}, ahead "
-            f"of time. After use it is freed.",
+            f"{size_text(step.call(gather)['bytes'])}, ahead of time. After use it is freed.",
             f"一层的参数在用到之前才收集完整：一次 all-gather，{size_text(step.call(gather)['bytes'])}，提前开始。"
             f"用完就释放。",
         )),
         Caption(step.start(again), Words(
             f"The backward pass needs each layer again, so it is gathered again. At no time does a rank borrow more "
-            f"than "
-            f"{size_text(most)}.",
+            f"than {size_text(most)}.",
             f"反向传播还要用到每一层，于是再收集一次。任何时候，一个 rank 借来的参数都不超过 {size_text(most)}。",
         )),
         Caption(step.start(scatter), Words(
-            "Gradients are averaged by reduce-scatter, the first half of the ring: each rank gets only the part "
-            "that it "
-            "updates.",
+            "Gradients are averaged by reduce-scatter, the first half of the ring: each rank gets only the part that "
+            "it updates.",
             "梯度用 reduce-scatter 求平均，也就是环的前一半：每个 rank 只得到自己要更新的那一份。",
         )),
         Caption(step.last, Words(
             f"Before the update each rank held {size_text(part)} of parameters, gradients and Adam state; with DDP "
-            f"it was "
-            f"{size_text(whole)}. It sent {size_text(step.sent())} instead of {size_text(ddp.sent())}.",
-            f"更新之前，每个 rank 的参数、梯度和 Adam 状态共 {size_text(part)}；DDP 是 {size_text(whole)}。"
-            f"它发送了 {size_text(step.sent())}，而 DDP 是 {size_text(ddp.sent())}。",
+            f"it was {size_text(whole)}. It sent {size_text(step.sent())} instead of {size_text(ddp.sent())}.",
+            f"更新之前，每个 rank 的参数、梯度和 Adam 状态共 {size_text(part)}；DDP 是 {size_text(whole)}。它发送了 "
+            f"{size_text(step.sent())}，而 DDP 是 {size_text(ddp.sent())}。",
         )),
     ]  # fmt: skip
     question = Question(
@@ -203,12 +189,11 @@ def _zero3() -> Drawn:
         ),
         1,
         Words(
-            f"{step.sent() / ddp.sent():.2f} times. An all-reduce is a reduce-scatter plus an all-gather (lesson "
-            f"3); ZeRO-3 "
-            f"needs a reduce-scatter and two all-gathers: {halves} halves instead of 2. In return, memory falls "
-            f"to 1/{whole / part:g}.",
-            f"{step.sent() / ddp.sent():.2f} 倍。all-reduce 等于 reduce-scatter 加 all-gather（第 3 课）；"
-            f"ZeRO-3 需要一次 reduce-scatter 和两次 all-gather：{halves} 个一半，而不是 2 个。换来的是内存降到 "
+            f"{step.sent() / ddp.sent():.2f} times. An all-reduce is a reduce-scatter plus an all-gather (lesson 3); "
+            f"ZeRO-3 needs a reduce-scatter and two all-gathers: {halves} halves instead of 2. In return, memory "
+            f"falls to 1/{whole / part:g}.",
+            f"{step.sent() / ddp.sent():.2f} 倍。all-reduce 等于 reduce-scatter 加 all-gather（第 3 课）；ZeRO-3 "
+            f"需要一次 reduce-scatter 和两次 all-gather：{halves} 个一半，而不是 2 个。换来的是内存降到 "
             f"1/{whole / part:g}。",
         ),
     )
@@ -226,15 +211,13 @@ def _experts() -> Drawn:
     captions = [
         Caption(0, Words(
             f"{step.ranks} ranks, {step.ranks} experts: each rank has one, and a copy of the router. A model can "
-            f"have many "
-            f"experts and yet compute only a few for each token.",
-            f"{step.ranks} 个 rank，{step.ranks} 个专家：每个 rank 有一个专家和一份路由器。"
-            f"模型可以有很多专家，而每个 token 只用其中几个计算。",
+            f"have many experts and yet compute only a few for each token.",
+            f"{step.ranks} 个 rank，{step.ranks} 个专家：每个 rank 有一个专家和一份路由器。模型可以有很多专家，"
+            f"而每个 token 只用其中几个计算。",
         )),
         Caption(step.start(counts), Words(
             "The routers have chosen two experts for each row. First the ranks tell each other how many rows to "
-            "expect: a "
-            "tiny all-gather.",
+            "expect: a tiny all-gather.",
             "路由器为每一行选好了两个专家。各 rank 先互相通知会有多少行：一次很小的 all-gather。",
         )),
         Caption(step.start(dispatch), Words(
@@ -245,14 +228,12 @@ def _experts() -> Drawn:
         )),
         Caption(step.start(combine), Words(
             f"The experts have computed {joined(loads, 'and')} rows. Combine: the all-to-all backwards, and every "
-            f"result "
-            f"is back at its row.",
+            f"result is back at its row.",
             f"各专家分别算了 {joined(loads, '和')} 行。合并：方向相反的 all-to-all，每个结果回到原来的行。",
         )),
         Caption(step.start(step.calls("all_reduce")[0]), Words(
             "Only the router is on every rank, so only its gradient is averaged. The gradient of an expert never "
-            "leaves its "
-            "rank.",
+            "leaves its rank.",
             "只有路由器在每个 rank 上都有，所以只对它的梯度求平均。专家的梯度从不离开自己的 rank。",
         )),
     ]  # fmt: skip
@@ -265,13 +246,11 @@ def _experts() -> Drawn:
         busiest,
         Words(
             f"Rank {busiest}: its expert has {max(loads)} rows, the mean is {sum(loads) / len(loads):g}. Therefore "
-            f"routers "
-            f"are trained with a loss that rewards balance, or an expert refuses rows above a capacity. The number "
-            f"of rows "
-            f"differs in every step, so the all-to-all must accept any sizes.",
+            f"routers are trained with a loss that rewards balance, or an expert refuses rows above a capacity. The "
+            f"number of rows differs in every step, so the all-to-all must accept any sizes.",
             f"rank {busiest}：它的专家有 {max(loads)} 行，平均是 {sum(loads) / len(loads):g} 行。"
-            f"因此训练路由器时要加一项"
-            f"鼓励均衡的损失，或者让专家拒绝超出容量的行。每一步的行数都不同，所以 all-to-all 必须能接受任意大小。",
+            f"因此训练路由器时要加一项鼓励均衡的损失，或者让专家拒绝超出容量的行。每一步的行数都不同，所以 "
+            f"all-to-all 必须能接受任意大小。",
         ),
     )
     return script_page("experts", step.last, captions, question)

@@ -21,22 +21,19 @@ def _tree() -> Drawn:
     captions = [
         Caption(0, Words(
             f"The ring needs {ring.levels} steps on {RANKS} ranks. If the vector is short, steps cost more than "
-            f"bytes: each "
-            f"message takes its time, however little it carries.",
-            f"{RANKS} 个 rank 的环要走 {ring.levels} 步。向量很短时，步数比字节数更费时间："
-            f"数据再少，每条消息也要花时间。",
+            f"bytes: each message takes its time, however little it carries.",
+            f"{RANKS} 个 rank 的环要走 {ring.levels} 步。向量很短时，步数比字节数更费时间：数据再少，"
+            f"每条消息也要花时间。",
         )),
         Caption(1, Words(
             f"A tree: {steps[0]} ranks send their whole vector to the other {steps[0]}, which add it. Rank {root} "
-            f"now has "
-            f"{trace.sum_text(1, root)}.",
+            f"now has {trace.sum_text(1, root)}.",
             f"换成树：{steps[0]} 个 rank 把整个向量发给另外 {steps[0]} 个，后者相加。rank {root} 此时有 "
             f"{trace.sum_text(1, root)}。",
         )),
         Caption(half, Words(
             f"{steps[0]}, {steps[1]}, then {steps[2]} message: after {half} steps rank {root} holds the whole sum. "
-            f"This "
-            f"was a reduce.",
+            f"This was a reduce.",
             f"消息数依次为 {steps[0]}、{steps[1]}、{steps[2]}：{half} 步之后，rank {root} 得到总和。这就是 reduce。",
         )),
         Caption(half + 1, Words(
@@ -45,11 +42,9 @@ def _tree() -> Drawn:
         )),
         Caption(trace.levels, Words(
             f"{trace.levels} steps instead of {ring.levels}. The price: rank {root} has sent {trace.proof.busiest} "
-            f"whole "
-            f"vectors, while in the ring every rank sends {ring.proof.busiest}.",
+            f"whole vectors, while in the ring every rank sends {ring.proof.busiest}.",
             f"{trace.levels} 步，而环要 {ring.levels} 步。代价是：rank {root} 发送了 {trace.proof.busiest} "
-            f"个完整的向量，"
-            f"而环中每个 rank 只发送 {ring.proof.busiest}。",
+            f"个完整的向量，而环中每个 rank 只发送 {ring.proof.busiest}。",
         )),
     ]  # fmt: skip
     question = Question(
@@ -58,10 +53,9 @@ def _tree() -> Drawn:
         *number_choices(many, MANY - 1, trace.levels * MANY // RANKS),
         Words(
             f"{many}: {many // 2} up and {many // 2} down, since 2 to the power of {many // 2} is {MANY:,}. A ring "
-            f"of "
-            f"{MANY:,} ranks needs {2 * (MANY - 1):,} steps.",
-            f"{many} 步：上行 {many // 2} 步，下行 {many // 2} 步，因为 2 的 {many // 2} 次方是 {MANY}。"
-            f"{MANY} 个 rank 的环则要 {2 * (MANY - 1)} 步。",
+            f"of {MANY:,} ranks needs {2 * (MANY - 1):,} steps.",
+            f"{many} 步：上行 {many // 2} 步，下行 {many // 2} 步，因为 2 的 {many // 2} 次方是 {MANY}。{MANY} 个 "
+            f"rank 的环则要 {2 * (MANY - 1)} 步。",
         ),
     )  # fmt: skip
     return scenes_page([trace.scene], captions, question)
@@ -85,15 +79,13 @@ def _doubling() -> Drawn:
         )),
         Caption(2, Words(
             f"Distance {partners[1]}: rank 0 now holds {trace.sum_text(2, 0)}. The number of summed ranks doubles "
-            f"with "
-            f"every step, on every rank.",
+            f"with every step, on every rank.",
             f"距离 {partners[1]}：rank 0 有了 {trace.sum_text(2, 0)}。每一步之后，每个 rank 上已求和的 rank "
             f"数都翻一倍。",
         )),
         Caption(trace.levels, Words(
             f"Distance {partners[2]}, and all {RANKS} ranks are done at once: {trace.levels} steps, half as many as "
-            f"the "
-            f"tree, because nothing has to be sent back.",
+            f"the tree, because nothing has to be sent back.",
             f"距离 {partners[2]}，{RANKS} 个 rank 同时完成：{trace.levels} 步，只有树的一半，因为不需要再往回发。",
         )),
     ]  # fmt: skip
@@ -111,12 +103,11 @@ def _doubling() -> Drawn:
         Words(
             f"Bytes. In recursive doubling each rank sends the whole vector {trace.levels} times, in the ring only "
             f"{ring.proof.busiest} of it. For 8 bytes the steps decide, for 1 GiB the bytes: lesson 8 shows where "
-            f"the "
-            f"order changes. (The ring even has more messages: {ring.proof.messages} against "
+            f"the order changes. (The ring even has more messages: {ring.proof.messages} against "
             f"{trace.proof.messages}.)",
-            f"字节数。递归倍增中每个 rank 要把整个向量发送 {trace.levels} 次，环只发送 {ring.proof.busiest}。"
-            f"8 字节时由步数决定，1 GiB 时由字节数决定：第 8 课会看到名次在哪里改变。"
-            f"（环的消息其实更多：{ring.proof.messages} 条，递归倍增只有 {trace.proof.messages} 条。）",
+            f"字节数。递归倍增中每个 rank 要把整个向量发送 {trace.levels} 次，环只发送 {ring.proof.busiest}。8 "
+            f"字节时由步数决定，1 GiB 时由字节数决定：第 8 课会看到名次在哪里改变。（环的消息其实更多："
+            f"{ring.proof.messages} 条，递归倍增只有 {trace.proof.messages} 条。）",
         ),
     )
     return scenes_page([trace.scene], captions, question)

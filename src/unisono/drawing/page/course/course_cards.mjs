@@ -8,7 +8,7 @@ import { COURSE_WORDS } from "./course_words.mjs";
  * communication of a scene. */
 export function courseSection({ course, size }, language, linkTo, thumbnail) {
   const w = COURSE_WORDS[language];
-  const cards = course.map((lesson, at) => lessonCard(lesson, at + 1, language, w, linkTo, thumbnail));
+  const cards = course.map((lesson, at) => lessonCard(lesson, at + 1, language, linkTo, thumbnail));
   return element(
     "section",
     { id: "course" },
