@@ -186,7 +186,9 @@ export function factorsPanel(page, state, words) {
         element(
           "th",
           { scope: "row" },
-          page.home ? element("a", { href: `compare-${name}.html#lang=${state.get("lang")}` }, title) : title,
+          page.settings.algorithms
+            ? element("a", { href: `compare-${name}.html#lang=${state.get("lang")}` }, title)
+            : title,
         ),
         element("td", {}, element("code", {}, factor)),
         element("td", { "data-factor": name }, few(factorOf(bound, p))),

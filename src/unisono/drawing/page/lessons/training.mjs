@@ -12,6 +12,8 @@ import { State, showLink } from "../common/state.mjs";
 import { followTheme } from "../common/theme.mjs";
 import { exactBytes } from "../common/units.mjs";
 import { browserLanguage, WORDS } from "../common/words.mjs";
+import { frameCourse } from "../course/frame.mjs";
+import { rowsPanel } from "./experts_panel.mjs";
 import { whyPanel } from "./tensor_picture.mjs";
 import { countParameters, memoryAt, mostUpTo, PRECISIONS, phasesOf, sentUpTo } from "./training_model.mjs";
 import { momentSentences } from "./training_narration.mjs";
@@ -69,7 +71,7 @@ function open(page) {
   const told = narrationPanel(state, headingOf, paragraphsOf);
   told.node.classList.add("short");
   const timeline = timelinePanel(data, state, player, trainingWords, allOnOne);
-  const why = data.whole ? whyPanel(data, state, trainingWords) : null;
+  const why = { tensor_parallel: whyPanel, experts: rowsPanel }[data.strategy]?.(data, state, trainingWords) ?? null;
   const log = logPanel(data, page, state, player, trainingWords);
   const yours = yoursPanel(data, state, trainingWords);
   const foot = footer(state, words);
@@ -139,7 +141,9 @@ function isOnSlider(slider, value) {
 }
 
 try {
-  globalThis.unisono = open(JSON.parse(document.getElementById("data").textContent));
+  const page = JSON.parse(document.getElementById("data").textContent);
+  globalThis.unisono = open(page);
+  frameCourse(root, page, globalThis.unisono);
   document.documentElement.dataset.ready = "true";
 } catch (error) {
   showError(root, error);

@@ -230,7 +230,7 @@ function about({ settings, simulated }, scene, language) {
   return {
     title: settings.title?.[language] ?? name,
     chips,
-    story: collective.story[language],
+    story: (settings.story ?? collective.story)[language],
     idea: algorithm.idea[language] || algorithm.idea.en,
   };
 }
