@@ -131,7 +131,9 @@ export function waitsPanel(open, state, words) {
       element(
         "div",
         { class: "waits-body" },
-        group.size <= MOST_IN_A_TABLE ? element("div", { class: "scroll" }, table(group, pairs[shown], w)) : "",
+        group.size <= MOST_IN_A_TABLE
+          ? element("div", { class: "scroll", tabindex: "0" }, table(group, pairs[shown], w))
+          : "",
         element("ul", { class: "pairs" }, ...sentences.map((text) => element("li", {}, unbroken(text)))),
       ),
     );
