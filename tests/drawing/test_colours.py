@@ -1,4 +1,4 @@
-"""The colours of the pages have the contrasts of WCAG AA, light and dark: marks and edges here, texts in the browser."""
+"""The colours of pages have the contrasts of WCAG AA, light and dark; the browser measures texts (tools/in_page)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ TEXTS = {
 def themes():
     """Return the colours of each theme by name."""
     text = asset("common/colours.css")
-    light, dark = re.split(r':root\[data-theme="dark"\]', text)
-    return {
-        theme: dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", part))
-        for theme, part in (("light", light), ("dark", dark))
-    }
+    parts = re.split(r':root\[data-theme="dark"\]', text)
+    found = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", part)) for part in parts]
+    return dict(zip(("light", "dark"), found, strict=True))
 
 
 def luminance(colour):
