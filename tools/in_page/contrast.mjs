@@ -42,14 +42,13 @@
   const css = (colour) => `rgb(${colour.slice(0, 3).map(Math.round).join(" ")})`;
 
   /** The colour behind an element. */
-  let grounds = new Map();
   const groundOf = (element) => {
     if (!element) return [255, 255, 255, 255];
-    if (!grounds.has(element)) {
+    if (!checks.grounds.has(element)) {
       const colour = colourOf(getComputedStyle(element).backgroundColor);
-      grounds.set(element, colour[3] === 255 ? colour : over(colour, groundOf(element.parentElement)));
+      checks.grounds.set(element, colour[3] === 255 ? colour : over(colour, groundOf(element.parentElement)));
     }
-    return grounds.get(element);
+    return checks.grounds.get(element);
   };
   const neededFor = (size, bold) => (size >= 24 || (bold && size >= 18.66) ? LARGE : TEXT);
 
@@ -189,7 +188,6 @@
 
   /** All findings about contrast, as [check, element, text, measured]. */
   checks.contrast = (texts = checks.texts()) => {
-    grounds = new Map();
     return [onCanvases, inDrawings, onGradients, edges].flatMap((find) => find(texts).slice(0, MOST));
   };
 })();

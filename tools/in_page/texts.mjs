@@ -57,7 +57,8 @@
     Math.min(one[3], other[3]),
   ];
 
-  let known = new Map();
+  let known = new Map(); // what is around elements
+  checks.grounds = new Map(); // the colours behind elements
 
   /** What the elements around an element do to it: `hidden`, for screen readers only; `sticks` to an edge while the rest
    * scrolls; `seen`, the area that shows it now; `room`, the area that can show it after scrolling. */
@@ -101,6 +102,7 @@
   /** Measure again: the page has changed. */
   checks.forget = () => {
     known = new Map();
+    checks.grounds = new Map();
   };
   checks.controls = () =>
     [...document.querySelectorAll(CONTROLS)].filter((one) => checks.isShown(one) && !one.disabled);
