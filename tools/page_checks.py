@@ -128,7 +128,8 @@ class Checker:
 
     def keyboard(self) -> list[Finding]:
         """Return the findings about keyboard and screen readers in the current view."""
-        presses = self.browser.run("pageChecks.watchFocus()")
+        code = "const done = arguments[0]; pageChecks.settled().then(() => done(pageChecks.watchFocus()));"
+        presses = self.browser.driver.execute_async_script(code)
         self.browser.press(TAB * presses)
         found = self._ask("pageChecks.focus()")
         found += self._ask(f"pageChecks.mouseOnly({json.dumps(OTHER_WAY)})")
