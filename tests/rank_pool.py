@@ -12,6 +12,8 @@ from typing import Any
 from unisono.launch.spawn import outcomes_of
 from unisono.launch.unix_process_group import die_with_parent
 
+LIMIT_S = 300  # a rank that takes longer for one task hangs
+
 
 def _serve(comm: Any, lines: Sequence[Connection]) -> None:
     line = lines[comm.rank]
@@ -50,11 +52,15 @@ class RankPool:
         self.failed = True  # until all ranks have answered, and none has raised
         for rank, line in enumerate(self.lines):
             line.send((function, tuple(each[rank] for each in arguments_of_each)))
-        answers = [line.recv() for line in self.lines]
+        answers = [self._answer(rank) for rank in range(self.size)]
         self.failed = not all(fine for fine, _ in answers)
         for rank, (fine, answer) in enumerate(answers):
             assert fine, f"rank {rank} of {self.size}:\n{answer}"
         return [answer for _, answer in answers]
+
+    def _answer(self, rank: int) -> tuple[bool, Any]:
+        assert self.lines[rank].poll(LIMIT_S), f"rank {rank} of {self.size} has not answered for {LIMIT_S} s"
+        return self.lines[rank].recv()
 
     def close(self) -> None:
         """End the ranks."""

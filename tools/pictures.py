@@ -11,14 +11,17 @@ import numpy as np
 
 from unisono import find, play
 from unisono.collectives import Words
+from unisono.notation import chunk_name
 from unisono.player import Frame
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 SIZE = 4
-CELL, GAP, MARGIN, TOP = 30, 30, 62, 78
+CELL, GAP, MARGIN, TOP = 30, 30, 62, 92
+CHUNKS = 5  # the room between the names of the chunks and the cells
 # From one rank summed in (pale) to all of them (full).
 COLOURS = ("#e8eef7", "#b7cdec", "#7fa6dc", "#2f6db5")
 INK = ("#1b2733", "#1b2733", "#1b2733", "#ffffff")
+FAINT = "#5b6b7b"
 FONT = 'font-family="Helvetica, Arial, Noto Sans CJK SC, sans-serif"'
 
 TITLE = Words("Ring all-reduce: four ranks, six steps", "环形 all-reduce：四个 rank，六步")
@@ -28,6 +31,7 @@ PHASES = (
     Words("all-gather: sums spread", "all-gather：分发结果"),
 )
 RANK = Words("rank", "rank")
+CHUNK = Words("chunk", "块")
 LEGEND = Words("ranks summed in:", "已累加的 rank 数：")
 
 
@@ -45,6 +49,7 @@ def picture(language: str) -> str:
     ]
     for rank in range(SIZE):
         parts.append(_text(8, TOP + rank * CELL + 20, f"{getattr(RANK, language)} {rank}", size=13))
+    parts.append(_text(8, TOP - CHUNKS, getattr(CHUNK, language), size=12, fill=FAINT))
     for frame in frames:
         parts += _panel(frame, MARGIN + frame.level * panel, language)
     half = SIZE - 1
@@ -70,7 +75,10 @@ def _panel(frame: Frame, left: int, language: str) -> list[str]:
         title = f"after {frame.level} step{'' if frame.level == 1 else 's'}"
     else:
         title = f"层级 {frame.level} 之后"
-    parts = [_text(left, TOP - 8, title, size=13, weight="bold")]
+    parts = [_text(left, TOP - 22, title, size=13, weight="bold")]
+    for chunk in range(SIZE):
+        at = left + chunk * CELL + CELL // 2 - 1
+        parts.append(_text(at, TOP - CHUNKS, chunk_name(chunk), size=12, anchor="middle", fill=FAINT))
     for rank, row in enumerate(frame.rows):
         for chunk, cell in enumerate(row):
             assert cell is not None  # in an all-reduce every slot holds something

@@ -60,6 +60,12 @@ void raise_memory_refused(const MemoryRefused& refused, const RankNames& names, 
 
 void raise_forked(const std::string& rank, int process) { raise(faults_module().attr("forked_child")(rank, process)); }
 
+void raise_foreign_memory(std::uint64_t address, int device) {
+    raise(faults_module().attr("foreign_memory")(address, device));
+}
+
+void raise_capture_refused(bool transfer) { raise(faults_module().attr("capture_refused")(transfer)); }
+
 nb::object group_note(const std::string& group) {
     return faults_module().attr("group_note")(nb::bytes(group.data(), group.size()));
 }

@@ -50,6 +50,12 @@ void guarded(Action action) {
 // the process id of the rank.
 [[noreturn]] void raise_forked(const std::string& rank, int process);
 
+// Throws the Python exception for an array that is not on the device of the communicator (-1: on none).
+[[noreturn]] void raise_foreign_memory(std::uint64_t address, int device);
+
+// Throws the Python exception for a call that a CUDA graph cannot capture: send and recv, or a call in stream mode.
+[[noreturn]] void raise_capture_refused(bool transfer);
+
 // Returns the Python sentence that lists a group (RankNames::group).
 nanobind::object group_note(const std::string& group);
 

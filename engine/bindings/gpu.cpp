@@ -72,7 +72,7 @@ class PyGpuEndpoint : public GpuRunner {
         } catch (const Failure& failure) {
             raise_fault_report(failure.report);
         }
-        with_memory_errors([&] { used.run(plan, call); });
+        with_usage_errors([&] { used.run(plan, call); });
     }
     void transfer(bool sending, std::uint32_t peer, std::uint32_t tag, std::uint64_t address, std::uint64_t nbytes,
                   const std::string& dtype, std::uint64_t stream, double timeout_s) {
@@ -80,7 +80,7 @@ class PyGpuEndpoint : public GpuRunner {
         const std::size_t type = index_of(dtype, dtype_names, "dtype");
         if (nbytes % dtype_bytes[type] != 0) throw nb::value_error("not a whole number of elements");
         const gpu::GpuTransfer made{sending, peer, tag, address, nbytes / dtype_bytes[type], static_cast<DType>(type)};
-        with_memory_errors([&] { used.transfer(made, stream_of(stream), nanoseconds(timeout_s)); });
+        with_usage_errors([&] { used.transfer(made, stream_of(stream), nanoseconds(timeout_s)); });
     }
     bool is_loaded(const std::string& key) { return core().is_loaded(key); }
     std::uint64_t staged_buffers() override { return core().staged_buffers(); }
@@ -120,15 +120,13 @@ class PyGpuEndpoint : public GpuRunner {
             raise_forked(parts_.endpoint.own_value(), parts_.endpoint.settings.processes[parts_.endpoint.settings.rank]);
     }
     template <typename Action>
-    static void with_memory_errors(Action action) {
+    static void with_usage_errors(Action action) {
         try {
             guarded(action);
         } catch (const gpu::ForeignMemory& foreign) {
-            const std::string where =
-                foreign.device < 0 ? "of no CUDA device" : "of CUDA device " + std::to_string(foreign.device);
-            throw nb::value_error(("address " + std::to_string(foreign.address) + ": is in the memory " + where +
-                                   "; expected memory of the device of this communicator")
-                                      .c_str());
+            raise_foreign_memory(foreign.address, foreign.device);
+        } catch (const gpu::CaptureRefused& refused) {
+            raise_capture_refused(refused.transfer);
         }
     }
 
@@ -301,7 +299,7 @@ void bind_gpu(nb::module_& module) {
              [](PyGpuEndpoint& self, std::string kernel, const nb::bytes& program, const nb::bytes& stream_ops,
                 std::uint32_t blocks, std::uint64_t fingerprint, std::vector<std::uint64_t> fingerprints,
                 const std::vector<std::int64_t>& bias_in, const std::vector<std::int64_t>& bias_out,
-                std::uint64_t input_bytes, std::uint64_t output_bytes, std::string text) {
+                std::uint64_t input_bytes, std::uint64_t output_bytes, std::string text, std::uint64_t largest_bytes) {
                  gpu::PlanDescription made;
                  made.kernel = std::move(kernel);
                  made.program = text_of(program);
@@ -314,11 +312,12 @@ void bind_gpu(nb::module_& module) {
                  made.input_bytes = input_bytes;
                  made.output_bytes = output_bytes;
                  made.text = std::move(text);
+                 made.largest_bytes = largest_bytes;
                  return self.make_plan(std::move(made));
              },
              nb::arg("kernel"), nb::arg("program"), nb::arg("stream_ops"), nb::arg("blocks"), nb::arg("fingerprint"),
              nb::arg("fingerprints"), nb::arg("bias_in"), nb::arg("bias_out"), nb::arg("input_bytes"),
-             nb::arg("output_bytes"), nb::arg("text"))
+             nb::arg("output_bytes"), nb::arg("text"), nb::arg("largest_bytes") = 0)
         .def("run", &PyGpuEndpoint::run, nb::arg("plan"), nb::arg("input"), nb::arg("output"), nb::arg("stream"),
              nb::arg("timeout_s"))
         .def("transfer", &PyGpuEndpoint::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"),

@@ -154,11 +154,18 @@ def test_the_tables_are_available_in_chinese(capsys):
         assert words in printed
 
 
-def test_the_columns_of_slots_have_the_numbers_that_ops_use(capsys):
+def test_the_columns_of_slots_have_the_numbers_that_ops_use_and_the_names_of_chunks(capsys):
     assert main(["show", "naive", "-n", "3", "--data"]) == 0
-    assert "0  1 scratch  2 scratch" in capsys.readouterr().out
+    assert "0 a  1 scratch  2 scratch" in capsys.readouterr().out
     assert main(["show", "all_to_all/bruck", "-n", "2", "--data"]) == 0
-    assert "0    1  2 out  3 out" in capsys.readouterr().out
+    assert "0 a  1 b  2 out  3 out" in capsys.readouterr().out
+
+
+def test_chunks_that_are_moved_keep_their_names(capsys):
+    assert main(["show", "all_to_all/pairwise", "-n", "3", "--data"]) == 0
+    last = capsys.readouterr().out.split("after level 3")[1]
+    rows = [line.split() for line in last.splitlines() if line.startswith("rank")]
+    assert [row[5:8] for row in rows] == [["a0", "a1", "a2"], ["b0", "b1", "b2"], ["c0", "c1", "c2"]]
 
 
 def test_brackets_in_names_are_shown_literally(capsys, tmp_path):

@@ -56,7 +56,7 @@ def test_the_four_rank_example_ends_with_its_four_sums(browser, written_page):
 
 def test_a_step_is_described_and_announced(browser, written_page):
     browser.open(written_page("ring"), "#step=2")
-    sentence = "Rank 2 sends chunk 0, which holds x1+x2, to rank 3, which adds it to its own data."
+    sentence = "Rank 2 sends a1+a2 to rank 3, which adds it to a3."
     assert sentence in browser.text(".said")
     assert browser.text(".story h2") == "Step 2 of 8 · reduce-scatter"
     assert sentence in browser.text("[aria-live]")
@@ -116,7 +116,7 @@ def test_switching_the_language_translates_the_whole_page(browser, written_page)
     browser.open(written_page("ring"), "#step=2")
     browser.click("[data-language=zh]")
     assert browser.run("document.documentElement.lang") == "zh-CN"
-    assert "rank 2 把第 0 块（x1+x2）发给 rank 3，与后者的数据相加。" in browser.text(".said")
+    assert "rank 2 把 a1+a2 发给 rank 3，与后者的 a3 相加。" in browser.text(".said")
     browser.run("document.querySelectorAll('pre').forEach((one) => one.remove())")  # the program is not translated
     shown = browser.run("document.querySelector('#page').innerText")
     for english in ("Rank", "ranks", "sends", "Step", "step", "Facts", "Speed", "Layout", "added to"):
@@ -157,7 +157,7 @@ def test_hovering_over_a_chunk_shows_its_expression_and_clicking_selects_the_ran
     pointer = ActionChains(browser.driver, duration=0)
     pointer.w3c_actions.pointer_action.move_to_location(*map(int, place))
     pointer.perform()
-    assert browser.text(".tip") == "rank 0 · chunk 1x0+x2+x3+x4 = 13"
+    assert browser.text(".tip") == "rank 0 · chunk bb0+b2+b3+b4 = 13"
     pointer.w3c_actions.pointer_action.click()
     pointer.perform()
     assert browser.run("unisono.state.get('rank')") == 0
@@ -219,7 +219,7 @@ def test_a_failing_program_opens_at_its_failure_and_shows_the_error(browser, tmp
     assert "Not proved" in browser.text(".facts")
     assert "is counted twice" in browser.text(".facts")
     assert "The result is missing, wrong, or not the same everywhere." in browser.text(".said")
-    assert contents(browser)[0] == ["2·x0+2·x1"]
+    assert contents(browser)[0] == ["2·a0+2·a1"]
     browser.click("[data-language=zh]")
     assert "未通过证明" in browser.text(".facts")
     assert "rank 0 的输入被重复计入" in browser.text(".facts")
@@ -289,8 +289,8 @@ def test_a_page_that_cannot_be_drawn_shows_an_error(browser, written_page):
 def test_above_64_ranks_a_matrix_shows_the_actions_of_the_ranks(browser, written_page):
     browser.open(written_page("ring", size=100), "#step=2&rank=7")
     assert browser.run("unisono.state.get('layout')") == "matrix"
-    assert "Rank 7 sends chunk 5 to rank 8." in browser.text(".said")
-    assert "Rank 7 receives chunk 4 from rank 6 and adds it." in browser.text(".said")
+    assert "Rank 7 sends chunk f to rank 8." in browser.text(".said")
+    assert "Rank 7 receives chunk e from rank 6 and adds it." in browser.text(".said")
     browser.press(END)
     assert browser.step() == 198
     assert browser.run("unisono.finish(1, 0)") == 198
@@ -301,7 +301,7 @@ def test_above_64_ranks_a_matrix_shows_the_actions_of_the_ranks(browser, written
 def test_a_matrix_has_room_for_1024_ranks(browser, written_page, name, peer, levels):
     browser.open(written_page(name, size=1024), "#step=1&rank=1023")
     assert browser.run("unisono.state.get('layout')") == "matrix"
-    assert f"Rank 1023 sends chunk 0 to rank {peer}." in browser.text(".said")
+    assert f"Rank 1023 sends chunk a to rank {peer}." in browser.text(".said")
     browser.press(END)
     assert browser.step() == levels
     assert browser.run("unisono.finish(1, 0)") == levels

@@ -74,6 +74,11 @@ def test_a_program_that_fails_its_proof_is_drawn_with_its_failure():
     assert draw(pairs, size=2).failures == ()
 
 
+@algorithm(all_reduce)
+def silent(rank, size):
+    yield from ()
+
+
 WRONG_FILE = """
 from unisono import algorithm
 from unisono.collectives import all_reduce
@@ -93,6 +98,22 @@ def test_the_command_in_a_hint_names_the_users_file_and_can_be_pasted(tmp_path, 
     assert command == f"show '{mine}' -n 3 --rank 0"
     main(shlex.split(command))
     assert "nothing" in capsys.readouterr().out
+
+
+def test_the_command_in_a_hint_has_the_root_and_the_options(tmp_path, capsys):
+    mine = tmp_path / "mine.py"
+    mine.write_text(WRONG_FILE.replace("rank, size)", "rank, size, far=1)"))
+    for arguments in (["verify", str(mine), "-n", "3"], ["show", str(mine), "-n", "3"]):
+        assert main([*arguments, "--option", "far=2"]) == 1
+        assert f"`unisono show {mine} --option far=2 -n 3 --rank 0`" in capsys.readouterr().out
+    ((_, message),) = draw(str(mine), size=3, far=2).failures
+    assert f"`unisono show {mine} --option far=2 -n 3 --rank 0`" in message
+
+
+def test_the_command_in_a_hint_names_the_file_of_a_function(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    ((_, message),) = draw(silent, size=3).failures
+    assert f"`unisono show {__file__}:silent -n 3 --rank 0`" in message
 
 
 def test_options_and_root_are_those_of_the_algorithm():

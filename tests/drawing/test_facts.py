@@ -36,5 +36,5 @@ def test_messages_inside_a_message_are_translated_too():
     failure = failure_of(twice, 2)
     assert failure["parameters"] == {"rank": 0}
     assert failure["said"]["zh"]["what"] == "rank 0 的输入被重复计入"
-    assert failure["said"]["zh"]["found"].endswith("再加上：2 个 rank 的第 0 块之和（rank 0、1）")
+    assert failure["said"]["zh"]["found"].endswith("再加上：a0+a1（2 个 rank 的第 0 块之和：rank 0、1）")
     assert failure["step"] == 1  # an index: the second step

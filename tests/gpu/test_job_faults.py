@@ -65,8 +65,9 @@ def lose_a_rank(comm, driver, victim, waiting, address):
     state = next((address for address in states if first_word(address) == 0), None)
     comm.barrier()
     began, times = time.monotonic(), []
+    watcher = threading.Thread(target=watch_abort_word, args=(state, began, times))
     if comm.rank != victim:
-        threading.Thread(target=watch_abort_word, args=(state, began, times)).start()
+        watcher.start()
     if comm.rank == victim:
         if waiting == "in the call":  # the kernel of the victim waits, too
             comm.all_reduce(x) if comm.size > 2 else None
@@ -81,6 +82,7 @@ def lose_a_rank(comm, driver, victim, waiting, address):
     except CommError as found:
         error = found
     took_s = time.monotonic() - began
+    watcher.join()  # the word is in memory that the communicator closes
     survivors = [rank for rank in range(comm.size) if rank != victim]
     with connect_again(survivors.index(comm.rank), len(survivors), *address) as new:
         y = on_gpu(np.full(500, comm.rank, np.float32))

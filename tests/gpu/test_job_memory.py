@@ -55,7 +55,6 @@ def leave_nothing(comm, driver):
     return driver.live()
 
 
-@pytest.mark.xfail(strict=True, reason="close() keeps the streams and an event of asynchronous calls")
 @pytest.mark.parametrize("size", [1, 2, 4])
 @both_modes
 def test_a_closed_communicator_leaves_nothing_on_the_gpu(mode, size):

@@ -93,6 +93,27 @@ def test_two_communicators_at_once(gpu_pools, mode, size):
     assert gpu_pools[size, mode].call(from_two_threads) == [[]] * size
 
 
+def on_streams_that_end(comm, synchronizes):
+    """Each call is made on a new stream, which is destroyed after it."""
+    driver = this_gpu()
+    part = comm.duplicate()
+    for turn in range(5):
+        stream = new_stream(driver)
+        x = on_gpu(np.full(500, comm.rank + turn, np.float32), stream=stream)
+        part.all_reduce(x)
+        if synchronizes:
+            part.synchronize()
+        assert x.numpy().tolist() == [sum(range(comm.size)) + turn * comm.size] * 500
+        driver.cuStreamDestroy_v2(stream)
+    part.close()
+
+
+@pytest.mark.parametrize("synchronizes", [False, True])
+@both_modes
+def test_a_call_and_close_do_not_wait_for_a_stream_that_was_destroyed(gpu_pools, mode, synchronizes):
+    gpu_pools[2, mode].call(on_streams_that_end, [synchronizes] * 2)
+
+
 # ---- graphs -----------------------------------------------------------------------------------------------------
 
 
@@ -139,6 +160,5 @@ def capture_in_vain(comm):
     assert x.numpy().tolist() == [comm.size**2] * 3000
 
 
-@pytest.mark.xfail(strict=True, reason="the refusal is a ValueError of the engine")
 def test_stream_mode_refuses_to_be_captured(gpu_pools):
     gpu_pools[2, "stream"].call(capture_in_vain)

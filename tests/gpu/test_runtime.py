@@ -91,7 +91,7 @@ def test_calls_on_new_memory_are_exact_and_nothing_is_left_after_closing(size, k
     for right, staged, registered, live in run_on_gpus(sum_many_times, size, kernel_mode, 20_011, True):
         assert right
         assert staged == 0
-        assert registered <= 5  # two for copies; freed memory is not registered any more
+        assert registered <= 6  # three for copies; freed memory is not registered any more
         assert live == NOTHING
 
 

@@ -26,7 +26,7 @@ def rejection(kind, schedule, depth=1):
 
 def test_a_swap_is_the_smallest_all_reduce():
     proof = prove(written("all_reduce", 1, *SWAP))
-    assert proof.tree == "x0+x1"
+    assert proof.tree == "a0+a1"
     assert (proof.steps, proof.messages, proof.sent, proof.received) == (1, 2, 1, 1)
     assert (proof.latency_ratio, proof.bandwidth_ratio, proof.remarks) == (1, 1, [])
 
@@ -34,8 +34,8 @@ def test_a_swap_is_the_smallest_all_reduce():
 def test_a_missing_contribution_is_named():
     error = rejection(GoalError, written("all_reduce", 1, "send 0 to 1", "recv_reduce 0 from 0"))
     assert (error.rank, error.chunk) == (0, 0)
-    assert error.expected == "the sum of chunk 0 of 2 ranks: 0, 1"
-    assert error.found == "chunk 0 of rank 0; missing: 1"
+    assert error.expected == "a0+a1 (the sum of chunk 0 of 2 ranks: 0, 1)"
+    assert error.found == "a0 (chunk 0 of rank 0); missing: 1"
 
 
 def test_double_counting_is_rejected_at_the_step_where_it_happens():
@@ -58,7 +58,7 @@ def test_both_ends_of_a_message_must_name_the_same_chunk():
         UnmatchedError, written("broadcast", 2, "send 0 to 1\nsend 1 to 1", "recv 1 from 0\nrecv 0 from 0", root=0)
     )
     assert (error.rank, error.step, error.chunk) == (1, 0, 1)
-    assert error.found == "chunk 0 of rank 0 (chunk 0 of the sender)"
+    assert error.found == "a0 (chunk 0 of rank 0), sent as chunk 0"
 
 
 def test_the_right_chunk_may_pass_through_scratch():
@@ -113,26 +113,26 @@ THREE_ORDERS = [
 def test_ranks_that_add_in_different_orders_are_rejected_with_both_trees():
     error = rejection(GoalError, written("all_reduce", 1, *THREE_ORDERS))
     assert "a different order" in error.what
-    assert error.expected == "as on rank 0: (x0+x1)+x2"
-    assert error.found == "on rank 2: (x0+x2)+x1"
+    assert error.expected == "as on rank 0: (a0+a1)+a2"
+    assert error.found == "on rank 2: (a0+a2)+a1"
 
 
 def test_swapping_the_sides_of_an_addition_keeps_agreement():
-    """Rank 0 computes x0+x1 and rank 1 computes x1+x0."""
-    assert prove(written("all_reduce", 1, *SWAP)).tree == "x0+x1"
+    """Rank 0 computes a0+a1 and rank 1 computes a1+a0."""
+    assert prove(written("all_reduce", 1, *SWAP)).tree == "a0+a1"
 
 
 def test_a_reduce_needs_no_agreement_as_one_rank_adds():
     programs = ["recv_reduce 0 from 1; recv_reduce 0 from 2", "send 0 to 0", "send 0 to 0"]
-    assert prove(written("reduce", 1, *programs, root=0)).tree == "(x0+x1)+x2"
+    assert prove(written("reduce", 1, *programs, root=0)).tree == "(a0+a1)+a2"
 
 
 def test_the_naive_all_reduce_adds_in_rank_order_everywhere():
-    assert prove(find("naive").schedule(5)).tree == "(((x0+x1)+x2)+x3)+x4"
+    assert prove(find("naive").schedule(5)).tree == "(((a0+a1)+a2)+a3)+a4"
 
 
 def test_the_tree_of_a_ring_starts_with_the_right_hand_neighbour():
-    assert prove(find("ring").schedule(4)).tree == "x0+((x1+x2)+x3)"
+    assert prove(find("ring").schedule(4)).tree == "a0+((a1+a2)+a3)"
 
 
 def test_a_tree_of_a_thousand_ranks_can_be_written():
@@ -216,7 +216,7 @@ def test_an_exchange_that_forwards_blocks_through_outputs_needs_equal_blocks():
 
 
 def test_every_chunk_has_an_expression_tree():
-    assert trees(find("ring").schedule(3)) == ["x0+(x1+x2)", "(x0+x2)+x1", "(x0+x1)+x2"]
+    assert trees(find("ring").schedule(3)) == ["a0+(a1+a2)", "(b0+b2)+b1", "(c0+c1)+c2"]
 
 
 @pytest.mark.parametrize("collective", ["all_gather", "gather", "all_to_all", "reduce_scatter", "scatter"])

@@ -61,15 +61,15 @@ def test_a_program_that_agrees_without_a_codec_but_not_with_one_is_rejected():
         prove_rounding(keeps_a_copy.schedule(2))
     text = str(caught.value)
     assert "all_reduce/keeps_a_copy on 2 ranks, rank 1, chunk 0" in text
-    assert "x0+R(x1)" in text
-    assert "R(x0)+x1" in text
+    assert "a0+R(a1)" in text
+    assert "R(a0)+a1" in text
 
 
 def test_sent_chunks_are_rounded_on_both_sides():
     schedule = there_and_back.schedule(2)
     memory = RoundingMemory(schedule, all_reduce)
     run(schedule, memory, read_sent=memory.send)
-    assert [memory.symbols.expression(row[0]) for row in memory.rows] == ["R(x0+R(x1))"] * 2
+    assert [memory.symbols.expression(row[0]) for row in memory.rows] == ["R(a0+R(a1))"] * 2
 
 
 def test_rounding_twice_is_rounding_once():

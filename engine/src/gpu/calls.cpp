@@ -14,7 +14,6 @@ namespace {
 // Texts of calls are remembered by the number of their plan; those of plans for the processor begin at 1.
 constexpr std::uint64_t gpu_plans = std::uint64_t{1} << 63;
 constexpr std::size_t least_staging_bytes = 2 << 20;
-constexpr std::size_t prepared_staging_bytes = 32 << 20;  // for each of the buffers of a collective
 
 struct Turn {
     CollectiveQueue& queue;
@@ -63,8 +62,18 @@ void GpuEndpoint::keep_order(Order& order, cuda::Stream stream, const std::funct
     order.id = id;
 }
 
+// Asked where the stream of the last call has been destroyed. In stream mode, the device counts the calls that are
+// over; in kernel mode, only an event of that stream could tell, and a stream that does not exist any more has run
+// everything.
+bool GpuEndpoint::earlier_calls_are_over() {
+    const std::uint32_t earlier = enqueued_.load() - 1;  // this call has been announced
+    if (options_.kernel_mode) seen_completed_ = marked_ = earlier;
+    return completed() == earlier;
+}
+
 bool GpuEndpoint::run_at_once(GpuPlan& plan, const Call& call) {
-    if (closed_ || dead_ >= 0 || endpoint_.broken() || word(offsetof(Mailbox, fault)) != 0 || !queue_.try_take())
+    if (closed_ || dead_ >= 0 || plan.description.largest_bytes > prepared_staging_bytes || endpoint_.broken() ||
+        word(offsetof(Mailbox, fault)) != 0 || !queue_.try_take())
         return false;
     const Turn turn{queue_};
     const std::unique_lock lock(calls_, std::try_to_lock);
@@ -101,8 +110,7 @@ void GpuEndpoint::run(GpuPlan& plan, const Call& call) {
     const CurrentContext current = device_->enter();
     const CaptureAllowance allowance(driver_);
     const bool captured = is_capturing(call.stream);
-    if (captured && !options_.kernel_mode)
-        throw std::invalid_argument("a CUDA graph can capture calls only in kernel mode");
+    if (captured && !options_.kernel_mode) throw CaptureRefused{false};
     const PlanDescription& described = plan.description;
     const bool shares = plan.contacts != 0;
     std::shared_ptr<Block> input, output;
@@ -115,6 +123,10 @@ void GpuEndpoint::run(GpuPlan& plan, const Call& call) {
     const Wait what{rank(), 0, deadline_after(call.timeout), true, number, &described.text};
     if (dead_ >= 0 && shares) endpoint_.report_peer_ended(static_cast<std::uint32_t>(dead_.load()), what);
     try {
+        if (described.largest_bytes > prepared_staging_bytes) {
+            offer_copies(plan, call, input.get(), output.get());
+            meet(plan.contacts, what);
+        }
         for (Block* const block : {input.get(), output.get()}) {
             if (block == nullptr) continue;
             registry_->take_answers(*block);
@@ -162,8 +174,7 @@ std::uint64_t GpuEndpoint::announce(GpuPlan& plan, Nanoseconds timeout, bool cap
 }
 
 void GpuEndpoint::enqueue(GpuPlan& plan, const Buffers& buffers, const Call& call) {
-    if (!is_capturing(call.stream))
-        keep_order(order_, call.stream, [&] { return completed() + 1 == enqueued_.load(); });
+    if (!is_capturing(call.stream)) keep_order(order_, call.stream, [&] { return earlier_calls_are_over(); });
     fill(plan, buffers);
     if (!options_.kernel_mode) return enqueue_operations(plan, call.stream);
     plan.parameter.head().timeout_ns = static_cast<std::uint64_t>(call.timeout.count());
@@ -183,7 +194,7 @@ void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input
     if ((input != nullptr && !input->shareable) || (output != nullptr && !output->shareable))
         staged_.fetch_add(1, std::memory_order_relaxed);
     if (!is_capturing(call.stream))  // earlier calls may use the same copies
-        keep_order(order_, call.stream, [&] { return completed() + 1 == enqueued_.load(); });
+        keep_order(order_, call.stream, [&] { return earlier_calls_are_over(); });
     if (input != nullptr && output != nullptr && overlap(call.input, input_bytes, call.output, output_bytes)) {
         const cuda::Address begin = std::min(call.input, call.output);
         const cuda::Address end = std::max(call.input + input_bytes, call.output + output_bytes);
@@ -212,19 +223,61 @@ void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input
 void GpuEndpoint::prepare_staging() {
     const std::uint64_t all = size() < 64 ? (std::uint64_t{1} << size()) - 1 : ~std::uint64_t{0};
     const Wait what{rank(), 0, deadline_after(std::chrono::seconds(60)), false};
-    for (const std::uint32_t user : {0u, 1u}) {
+    for (const std::uint32_t user : {0u, 1u, sends}) {
         std::shared_ptr<Block> block;
         if (size() > 1) staging(user, prepared_staging_bytes, all & ~(std::uint64_t{1} << rank()), what, block);
     }
 }
 
-// Returns memory for a copy, registered with the contacts. `user`: 0 and 1 for collectives, others for transfers.
-cuda::Address GpuEndpoint::staging(std::uint32_t user, std::uint64_t bytes, std::uint64_t contacts, const Wait& what,
-                                   std::shared_ptr<Block>& block) {
-    const std::uint64_t least = user < 2 ? prepared_staging_bytes : least_staging_bytes;
+// Offers the memory into which a large call copies buffers that cannot be shared.
+void GpuEndpoint::offer_copies(const GpuPlan& plan, const Call& call, const Block* input, const Block* output) {
+    const std::uint64_t input_bytes = plan.description.input_bytes, output_bytes = plan.description.output_bytes;
+    const auto offer = [&](std::uint32_t user, std::uint64_t bytes) {
+        registry_->find_or_add(staging_memory(user, bytes).address(), bytes);
+    };
+    const auto is_private = [](const Block* block) { return block != nullptr && !block->shareable; };
+    if (input != nullptr && output != nullptr && overlap(call.input, input_bytes, call.output, output_bytes)) {
+        if (is_private(input) || is_private(output))
+            offer(0,
+                  std::max(call.input + input_bytes, call.output + output_bytes) - std::min(call.input, call.output));
+        return;
+    }
+    if (is_private(input)) offer(0, input_bytes);
+    if (is_private(output)) offer(1, output_bytes);
+}
+
+// Waits until the contacts have entered this large call, too, and this rank has opened what they have offered. All
+// ranks know which calls are large. After that nobody needs this rank to open anything while its kernel runs.
+void GpuEndpoint::meet(std::uint64_t contacts, Wait what) {
+    const std::uint32_t number = ++meetings_;
+    board_->head(rank()).meetings.store(number, std::memory_order_release);
+    for (std::uint64_t left = contacts; left != 0; left &= left - 1)
+        endpoint_.wake_if_asleep(static_cast<std::uint32_t>(std::countr_zero(left)));
+    for (std::uint64_t left = contacts; left != 0; left &= left - 1) {
+        what.peer = static_cast<std::uint32_t>(std::countr_zero(left));
+        const BoardHead& theirs = board_->head(what.peer);
+        const auto has_come = [&] {
+            return static_cast<std::int32_t>(theirs.meetings.load(std::memory_order_acquire) - number) >= 0;
+        };
+        endpoint_.wait(has_come, what);
+        const std::uint32_t version = theirs.version.load(std::memory_order_acquire);
+        endpoint_.wait([&] { return mappings_->has_looked_at(what.peer, version); }, what);
+    }
+}
+
+DeviceMemory& GpuEndpoint::staging_memory(std::uint32_t user, std::uint64_t bytes) {
+    const bool prepared = user < 2 || user == sends;
+    const std::uint64_t least = prepared ? prepared_staging_bytes : least_staging_bytes;
     const int size_class = std::bit_width(std::max<std::uint64_t>(bytes, least) - 1);
     DeviceMemory& memory = staging_[{user, size_class}];
     if (memory.address() == 0) memory = DeviceMemory(driver_, std::size_t{1} << size_class);
+    return memory;
+}
+
+// Returns memory for a copy, registered with the contacts. `user`: 0 and 1 for collectives, others for transfers.
+cuda::Address GpuEndpoint::staging(std::uint32_t user, std::uint64_t bytes, std::uint64_t contacts, const Wait& what,
+                                   std::shared_ptr<Block>& block) {
+    const DeviceMemory& memory = staging_memory(user, bytes);
     block = registry_->find_or_add(memory.address(), bytes);
     registry_->await(*block, contacts, what);
     if (!block->shareable) throw DriverError("cuIpcOpenMemHandle", "a peer cannot open the memory of this rank");

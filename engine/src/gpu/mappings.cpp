@@ -4,7 +4,7 @@ namespace unisono::gpu {
 
 Mappings::Mappings(const Driver& driver, Endpoint& endpoint, RegistrationBoard& board)
     : driver_(driver), endpoint_(endpoint), board_(board), mappings_(endpoint.settings.geometry.size),
-      versions_(endpoint.settings.geometry.size, 0) {}
+      versions_(endpoint.settings.geometry.size, 0), looked_at_(endpoint.settings.geometry.size) {}
 
 void Mappings::open_offers() {
     for (std::uint32_t owner = 0; owner < endpoint_.settings.geometry.size; ++owner) {
@@ -13,7 +13,9 @@ void Mappings::open_offers() {
         if (version == versions_[owner]) continue;
         versions_[owner] = version;
         look_at(owner);
+        looked_at_[owner].store(version, std::memory_order_release);
         endpoint_.wake_if_asleep(owner);
+        endpoint_.wake_if_asleep(endpoint_.settings.rank);
     }
 }
 

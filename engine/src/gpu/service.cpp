@@ -101,8 +101,9 @@ void GpuEndpoint::refresh_completed() {
     if (marked_ != completed() || completed() == enqueued_.load() || !order_.any) return;
     if (!mark_) mark_ = std::make_unique<GpuEventHandle>(driver_);
     if (is_capturing(order_.stream)) return;
-    const std::uint32_t last = enqueued_.load();
-    if (functions.event_record(mark_->handle(), order_.stream) == cuda::Result::success) marked_ = last;
+    marked_ = enqueued_.load();
+    // A stream that does not exist any more has run everything: no event would ever tell.
+    if (functions.event_record(mark_->handle(), order_.stream) != cuda::Result::success) seen_completed_ = marked_;
 }
 
 // Returns the ranks whose processes have ended, or are about to: a killed process may take a while to end.

@@ -15,6 +15,7 @@ bool GpuEndpoint::synchronize(Nanoseconds timeout) {
     const cuda::Functions& functions = driver_.functions();
     const CurrentContext current = device_->enter();
     std::vector<std::unique_ptr<GpuEventHandle>> events;
+    std::uint32_t last = 0;
     {
         const std::lock_guard lock(calls_);
         const auto mark = [&](const Order& order) {  // calls of one order run one after the other
@@ -24,6 +25,7 @@ bool GpuEndpoint::synchronize(Nanoseconds timeout) {
             if (functions.event_record(event->handle(), order.stream) == cuda::Result::success)
                 events.push_back(std::move(event));
         };
+        last = enqueued_.load();
         mark(order_);
         for (const Lane& lane : lanes_) mark(lane.order);
     }
@@ -43,6 +45,11 @@ bool GpuEndpoint::synchronize(Nanoseconds timeout) {
         ::usleep(20);
     }
     check_faults();
+    const std::lock_guard lock(calls_);
+    if (enqueued_.load() == last && !is_capturing(order_.stream)) {
+        order_.any = false;  // the caller may destroy the stream now
+        if (options_.kernel_mode && !captured_) seen_completed_ = marked_ = last;
+    }
     return true;
 }
 

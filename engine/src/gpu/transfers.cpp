@@ -5,6 +5,7 @@
 // and as its fingerprint the tag (32 bits) and a digest of the label.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 
@@ -105,7 +106,7 @@ void GpuEndpoint::transfer(const GpuTransfer& made, cuda::Stream stream, Nanosec
     if (peer >= size() || peer == rank()) throw std::invalid_argument("not the rank of a peer");
     const CurrentContext current = device_->enter();
     const CaptureAllowance allowance(driver_);
-    if (is_capturing(stream)) throw std::invalid_argument("a CUDA graph cannot capture send and recv");
+    if (is_capturing(stream)) throw CaptureRefused{true};
     const std::uint64_t bytes = made.count * dtype_bytes[static_cast<std::size_t>(made.dtype)];
     const Kernel* const kernel = made.sending ? nullptr : &copying_kernel(made.dtype);
     if (bytes > 0) registry_->check_device(made.address);
@@ -116,12 +117,20 @@ void GpuEndpoint::transfer(const GpuTransfer& made, cuda::Stream stream, Nanosec
     bool staged = false;
     try {
         if (made.sending && bytes > 0) {
+            const std::uint64_t contact = std::uint64_t{1} << peer;
+            // Each peer has its part of the memory that is prepared for copies.
+            const std::uint64_t part = std::bit_floor(prepared_staging_bytes / (size() - 1));
             block = registry_->find_or_add(address, bytes);
-            registry_->await(*block, std::uint64_t{1} << peer, what);
-            if (!block->shareable) {
+            registry_->take_answers(*block);
+            if (bytes > part) registry_->await(*block, contact, what);
+            if (!block->is_open_to(contact)) {
                 staged = true;
-                address = staging(2 + peer, bytes, std::uint64_t{1} << peer, what, block);
-                staged_.fetch_add(1, std::memory_order_relaxed);
+                if (!block->shareable) staged_.fetch_add(1, std::memory_order_relaxed);
+                if (bytes <= part)
+                    address = staging(sends, prepared_staging_bytes, contact, what, block) +
+                              part * (peer < rank() ? peer : peer - 1);
+                else
+                    address = staging(2 + peer, bytes, contact, what, block);
             }
         }
         const std::uint64_t progress = progress_offset(made.sending, peer);

@@ -23,6 +23,7 @@ from unisono.cli.output import console, print_json, print_table, table
 from unisono.collectives import Collective
 from unisono.errors import ScheduleError, UsageError
 from unisono.message import Message, join, translated
+from unisono.notation import chunk_name, part_name
 from unisono.player.memory import Cell
 from unisono.player.play import Playback, play_until_error
 from unisono.player.reduction import COMBINES
@@ -30,6 +31,7 @@ from unisono.schedule import Schedule, Step
 from unisono.schedule.ops import COPY, SEND, Chunks, Op, format_chunks
 from unisono.schedule.text import format_schedule, format_step
 from unisono.verifier import proof_of
+from unisono.verifier.hints import with_name
 from unisono.verifier.symbols import listing, ranks_in
 
 MOST_CELLS = 20_000
@@ -70,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
         print(format_schedule(schedule), end="")
         return 0
     error = _error_of(schedule)
+    if error is not None:
+        error = with_name(error, args.name, schedule.root, schedule.options)
     playable = schedule if error is None else _truncated(schedule)
     playback = play_example(playable, algorithm.collective, args.op) if args.data else None
     if args.json:
@@ -182,14 +186,16 @@ def _print_data(
 
 
 def play_example(schedule: Schedule, collective: Collective, op: str = "sum") -> Playback:
-    """Play with numbers that are easy to follow: element c of rank r is r + c; one element for each chunk.
+    """Play with numbers that are easy to follow, one element for each chunk.
 
-    A program that is wrong is played as far as it goes.
+    Where numbers are combined, chunk c of rank r is r + c. Elsewhere every chunk is a different number, from which
+    ``_moved`` finds its name. A program that is wrong is played as far as it goes.
     """
+    step = 1 if collective.reduces else schedule.chunks
     inputs: list[np.ndarray | None] = []
     for rank in range(schedule.size):
         held = collective.held_before(rank, schedule.size, schedule.chunks, schedule.root or 0)
-        inputs.append(np.array(held) + rank if len(held) else None)
+        inputs.append(np.array(held) + rank * step if len(held) else None)
         if op == "avg" and inputs[-1] is not None:
             inputs[-1] = inputs[-1].astype(float)
     return play_until_error(schedule, inputs, op)[0]
@@ -201,10 +207,12 @@ def data_tables(
     """Yield a table for the state before the first step and after each level."""
     steps = {rank: _steps(schedule, rank) for rank in ranks}
     done = dict.fromkeys(ranks, 0)
-    scratch_from = collectives.find(schedule.collective).slots(schedule.chunks)[-1].stop
+    collective = collectives.find(schedule.collective)
+    scratch_from = collective.slots(schedule.chunks)[-1].stop
     for frame in playback.frames():
         headings = [
-            f">{slot}" + ("" if slot < schedule.chunks else " out" if slot < scratch_from else " scratch")
+            f">{slot} "
+            + (chunk_name(slot) if slot < schedule.chunks else "out" if slot < scratch_from else "scratch")
             for slot in range(schedule.slots)
         ]
         title = messages.BEFORE() if frame.level == 0 else messages.AFTER_LEVEL(level=frame.level)
@@ -215,7 +223,7 @@ def data_tables(
             upto = frame.steps_done[rank]
             did = " | ".join(f"{index + 1}: {format_step(steps[rank][index])}" for index in range(done[rank], upto))
             done[rank] = upto
-            cells = [_cell(cell, schedule.size, language) for cell in frame.rows[rank]]
+            cells = [_cell(cell, schedule, collective, language) for cell in frame.rows[rank]]
             made.add_row(translated(messages.RANK(rank=rank), language), *cells, Text(did, style="dim"))
         yield made
 
@@ -246,15 +254,24 @@ def _plain(output: np.ndarray | None) -> str:
     return "-" if output is None else " ".join(f"{value:g}" for value in output)
 
 
-def _cell(cell: Cell | None, size: int, language: str) -> Text:
+def _cell(cell: Cell | None, schedule: Schedule, collective: Collective, language: str) -> Text:
     if cell is None:
         return Text("·", style="dim")
+    if not collective.reduces:
+        return Text(_moved(cell, schedule))
+    size = schedule.size
     count = cell.ranks.bit_count()
     numbers = " ".join(f"{value:g}" for value in cell.values)
     if cell.repeated:
         twice = translated(messages.REPEATED(ranks=listing(ranks_in(cell.repeated), MOST_REPEATED)), language)
         return Text(f"{REPEATED_MARK} {numbers} ({twice})", style=REPEATED_STYLE)
     return Text(f"{_bar(count, size)} {numbers}", style=_style(count, size))
+
+
+def _moved(cell: Cell, schedule: Schedule) -> str:
+    """Return the name of a chunk that was moved, from its number (``play_example``)."""
+    rank, chunk = divmod(int(cell.values[0]), schedule.chunks)
+    return part_name(chunk, rank)
 
 
 def _bar(count: int, size: int) -> str:

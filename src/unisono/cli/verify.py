@@ -27,6 +27,7 @@ from unisono.message import translated
 from unisono.schedule.ops import format_chunks
 from unisono.schedule.schedule import DECLARED, Depth
 from unisono.verifier import Proof, proof_of, prove
+from unisono.verifier.hints import with_name
 
 ALL_ROOTS_UP_TO = 33
 COUNTS = (messages.PROOFS, messages.CACHED, messages.SECONDS)
@@ -181,7 +182,7 @@ def _verdict(task: Task) -> Verdict:
         schedule = resolve(task.name).schedule(task.size, task.root, **task.options)
         proof, cached = (prove(schedule, task.depth), False) if task.fresh else proof_of(schedule, task.depth)
     except ScheduleError as failure:
-        error = failure
+        error = with_name(failure, task.name, task.root, task.options)
     return Verdict(task, proof, error, cached, time.perf_counter() - began)
 
 

@@ -10,7 +10,7 @@ that is A / 127; for the others the relative error is what counts, 2**-4 for fp8
 and only elements below about A / 30,000 are bounded by a part of A.
 
 *A sum over ranks.* The verifier writes the result of an algorithm as an expression of inputs, additions and
-roundings R, such as R(R(R(x0)+x1)+x2) for a chunk of a ring, and counts the roundings
+roundings R, such as R(R(R(a0)+a1)+a2) for a chunk of a ring, and counts the roundings
 (``unisono.verifier.count_roundings``). A ring of p ranks has p, recursive doubling on 8 ranks 8 + 4 + 2 = 14, and
 nothing has more than 2p - 1: an expression of p inputs has p - 1 additions, so 2p - 1 parts, and R(R(x)) = R(x).
 

@@ -78,6 +78,7 @@ class GpuCalls:
                 return exchange_bytes(dispatcher, data, CONNECTION)
 
             self._side = side = connect_gpu(self._link, max(device, 0), exchange, call)
+            self._link.before_close.append(self._release)
             self._plans = GpuPlans(self._link, side, self.table.forget)
         elif device not in (ANY_DEVICE, side.ordinal):
             raise UsageError(gpu_messages.OTHER_DEVICE(call=call, found=device, expected=side.ordinal))
@@ -200,6 +201,13 @@ class GpuCalls:
         with suppress(CommError):  # a broken communicator keeps them; the next call raises the error
             while self._kept and self._kept[0][0].done():
                 self._kept.popleft()
+
+    def _release(self) -> None:
+        """Release the streams and the arrays of asynchronous calls, after the GPU side is closed."""
+        self._streams.clear()
+        with suppress(CommError):  # after a fault, a kernel may still use the arrays
+            self._link.endpoint.raise_if_broken()
+            self._kept.clear()
 
     def _stream(self, side: GpuSide, lane: str) -> int:
         stream = self._streams.get(lane)

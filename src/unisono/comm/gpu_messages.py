@@ -29,6 +29,30 @@ OTHER_DEVICE = Template(
     "{call}：数组位于 CUDA 设备 {found}，而该通信器此前的 CUDA 调用位于 CUDA 设备 {expected}；"
     "所有调用应在同一设备上。建议：为另一设备使用 comm.duplicate()",
 )
+NO_CUDA_DEVICE = Template("comm.no_cuda_device", "no CUDA device", "不属于任何 CUDA 设备")
+FOREIGN_MEMORY = Template(
+    "comm.foreign_cuda_memory",
+    "a buffer at address {address} is not in the memory of the CUDA device of this communicator\n"
+    "  expected: an array on the device of the communicator's earlier CUDA calls\n"
+    "  found:    {found}\n"
+    "  hint:     comm.duplicate() for another device",
+    "地址 {address} 处的缓冲区不在该通信器所用 CUDA 设备的内存中\n"
+    "  期望：位于该通信器此前 CUDA 调用所在的设备\n"
+    "  实际：{found}\n"
+    "  建议：为其他设备使用 comm.duplicate()",
+)
+CAPTURED_IN_STREAM_MODE = Template(
+    "comm.captured_in_stream_mode",
+    "a CUDA graph cannot capture calls of this communicator: it uses stream mode, in which every call needs new "
+    "operations of the stream; expected kernel mode. hint: unisono run --mps, or one GPU per rank",
+    "CUDA graph 无法捕获该通信器的调用：它使用 stream 模式，每次调用都需要新的流操作；应使用 kernel 模式。"
+    "建议：unisono run --mps，或每个 rank 使用一块 GPU",
+)
+CAPTURED_TRANSFER = Template(
+    "comm.captured_transfer",
+    "a CUDA graph cannot capture send and recv; expected a collective. hint: make the call before or after the graph",
+    "CUDA graph 无法捕获 send 和 recv，只能捕获集合通信。建议：在 graph 之前或之后调用",
+)
 ANY_SOURCE = Template(
     "comm.any_source_on_cuda",
     "recv: src=None with a CUDA array; a receive from any rank is possible on the CPU only. hint: name the rank, or "

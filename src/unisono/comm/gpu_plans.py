@@ -72,6 +72,7 @@ class GpuPlans:
             bias_in=device.bias_in, bias_out=device.bias_out,
             input_bytes=_input_length(request, rank, size) * element,
             output_bytes=result_length(request, rank, size) * element, text=text,
+            largest_bytes=_largest_length(request, size) * element,
         )  # fmt: skip
 
     def _program(self, request: CallRequest) -> ProvedSchedule:
@@ -119,3 +120,10 @@ def _input_length(request: CallRequest, rank: int, size: int) -> int:
     if request.collective.blocked and held < size:
         return request.lengths.input[rank] if held else 0
     return sum(request.lengths.input) if held else 0
+
+
+def _largest_length(request: CallRequest, size: int) -> int:
+    """Return the elements of input and output of the rank that has most of them; 0 where not all ranks know that."""
+    if not request.lengths.known_to_all:
+        return 0
+    return max(_input_length(request, rank, size) + result_length(request, rank, size) for rank in range(size))

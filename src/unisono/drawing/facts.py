@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from fractions import Fraction
 from typing import Any
 
 from unisono.errors import ScheduleError
-from unisono.message import LANGUAGES, Message, translated
+from unisono.message import LANGUAGES, translated
 from unisono.verifier import Proof
-from unisono.verifier.messages import SHOW_RANK
 
 LONGEST_TREE = 64  # characters
 SENTENCES = ("what", "expected", "found", "hint")  # of an error
@@ -26,15 +24,6 @@ def facts_of(proof: Proof) -> dict[str, Any]:
         "memory": _part(proof.extra_memory),
         "tree": proof.tree if len(proof.tree) <= LONGEST_TREE else "",
     }  # fmt: skip
-
-
-def with_name(error: ScheduleError, name: str | None) -> ScheduleError:
-    """Return the error with the name that the user gave in the command of its hint, so that it can be pasted."""
-    hint = error.hint
-    if name is None or not isinstance(hint, Message) or hint.id != SHOW_RANK.id:
-        return error
-    parts = {**error.parts(), "hint": SHOW_RANK(**{**hint.parameters, "name": shlex.quote(name)})}
-    return type(error)(error.what, **parts)
 
 
 def failure_of(error: ScheduleError, level: int) -> dict[str, Any]:

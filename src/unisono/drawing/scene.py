@@ -8,18 +8,21 @@ schedule: see ``run_data.py``.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unisono import collectives
-from unisono.algorithms import Algorithm
+from unisono.algorithms import BUILT_IN, Algorithm
 from unisono.collectives import Collective
 from unisono.drawing import messages
-from unisono.drawing.facts import facts_of, failure_of, with_name
+from unisono.drawing.facts import facts_of, failure_of
 from unisono.drawing.layout import pairs_of, pattern
 from unisono.drawing.packing import pack
+from unisono.drawing.phase_ideas import with_ideas
 from unisono.drawing.phases import phases
 from unisono.drawing.programs import program_texts
 from unisono.drawing.source_lines import LineFinder
@@ -27,6 +30,7 @@ from unisono.drawing.step_capture import Column, StepCapture, capture_steps
 from unisono.errors import ScheduleError, UsageError
 from unisono.schedule import FrozenSchedule, Schedule, freeze
 from unisono.verifier import proved
+from unisono.verifier.hints import with_name
 
 Scene = dict[str, Any]
 
@@ -61,7 +65,7 @@ def scene_of(
         found = proved(played)
         proof, played = found.proof, found.schedule  # draw the steps that were proved
     except ScheduleError as failed:
-        error = with_name(failed, name)
+        error = with_name(failed, name or _name_of(algorithm), schedule.root, schedule.options)
     on_stage = schedule.size <= MOST_RANKS_ON_STAGE and schedule.size * schedule.slots <= MOST_SLOTS_ON_STAGE
     capture, stacks = capture_steps(played, on_stage), finder.stacks
     states = sum(map(len, capture.levels)) * schedule.slots
@@ -80,7 +84,7 @@ def scene_of(
         "on_stage": on_stage,
         "parts": _parts(schedule, collective),
         "levels": max(capture.last_level, failure["level"] if failure else 0),
-        "phases": phases(collective, algorithm, capture, stacks),
+        "phases": with_ideas(phases(collective, algorithm, capture, stacks), schedule, algorithm, capture),
         "layout": pattern(schedule, capture.messages, options),
         "pairs": pairs_of(schedule.size, capture.messages) if on_stage else [],
         "code": {key: code[key] for key in ("sources", "stacks", "text")},
@@ -88,6 +92,20 @@ def scene_of(
         "failure": failure,
         "packed": pack(_columns(schedule, collective, capture, code["of_step"], numbers)),
     }  # fmt: skip
+
+
+def _name_of(algorithm: Algorithm | None) -> str | None:
+    """Return the name by which a command finds an algorithm; None if it is in no file, or inside another function."""
+    if algorithm is None:
+        return None
+    if algorithm in BUILT_IN:
+        return str(algorithm)
+    function = inspect.unwrap(algorithm.function)
+    path = Path(function.__code__.co_filename)
+    if not path.is_file() or "<locals>" in function.__qualname__:
+        return None
+    here = Path.cwd()
+    return f"{path.relative_to(here) if path.is_relative_to(here) else path}:{function.__name__}"
 
 
 def outline_of(schedule: Schedule, algorithm: Algorithm | None = None) -> Scene:

@@ -23,7 +23,7 @@ from unisono.verifier.proof import Proof, check_provable, chunk_part, depth_of, 
 from unisono.verifier.proved import SEAL, ProvedSchedule
 
 # The code that a proof depends on, beside the programs.
-PROOF_DEPENDENCIES = ("collectives", "schedule", "verifier")
+PROOF_DEPENDENCIES = ("collectives", "notation", "schedule", "verifier")
 WHOLE = ("steps", "levels", "rounds", "messages", "messages_per_rank", "least_rounds")
 FRACTIONS = ("sent", "received", "sent_total", "largest_message", "least_bytes", "extra_memory")
 HINT = "delete it, or make it yours alone (chmod go-w)"

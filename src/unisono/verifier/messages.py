@@ -4,11 +4,13 @@ from unisono.message import Template
 
 # The content of a slot.
 NOTHING = Template("verifier.nothing", "nothing", "空")
-CHUNK_OF_RANK = Template("verifier.chunk_of_rank", "chunk {chunk} of rank {rank}", "rank {rank} 的第 {chunk} 块")
+CHUNK_OF_RANK = Template(
+    "verifier.chunk_of_rank", "{name} (chunk {chunk} of rank {rank})", "{name}（rank {rank} 的第 {chunk} 块）"
+)
 CHUNK_OF_RANKS = Template(
     "verifier.chunk_of_ranks",
-    "the sum of chunk {chunk} of {count} ranks: {ranks}",
-    "{count} 个 rank 的第 {chunk} 块之和（rank {ranks}）",
+    "{name} (the sum of chunk {chunk} of {count} ranks: {ranks})",
+    "{name}（{count} 个 rank 的第 {chunk} 块之和：rank {ranks}）",
 )
 CHUNK_OF_OTHER_RANKS = Template(
     "verifier.chunk_of_other_ranks", "chunk {chunk} of other ranks", "其他 rank 的第 {chunk} 块"
@@ -18,8 +20,8 @@ CHUNK_OF_ANY_RANKS = Template(
 )
 SENT_AS_CHUNK = Template(
     "verifier.sent_as_chunk",
-    "{content} (chunk {chunk} of the sender)",
-    "{content}（发送方的第 {chunk} 块）",
+    "{content}, sent as chunk {chunk}",
+    "{content}，发送方把它作为第 {chunk} 块发出",
 )
 MISSING = Template("verifier.missing", "missing: {ranks}", "缺少的 rank：{ranks}")
 PLUS = Template("verifier.plus", "plus {content}", "再加上：{content}")

@@ -71,7 +71,7 @@ class RoundingMemory(SymbolicMemory):
 def count_roundings(schedule: Schedule, at_random: bool = False) -> int:
     """Return the most roundings in the expression of a result, where a codec rounds the data that is sent.
 
-    A rounding counts as often as it stands in the expression of the result: in R(R(x0)+R(x1)) there are three. With p
+    A rounding counts as often as it stands in the expression of the result: in R(R(a0)+R(a1)) there are three. With p
     ranks there are at most 2p - 1, as the expression of a sum of p inputs has 2p - 1 parts, and R(R(x)) = R(x).
     ``unisono.codecs.error_bound`` takes the number. Raises GoalError if ranks would not agree.
     """

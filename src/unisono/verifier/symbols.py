@@ -4,7 +4,7 @@
 slots hold the same symbol if and only if they were added up from the same inputs in the same order (up to
 a+b = b+a, which computers respect): so comparing results, bits included, is comparing numbers. A sum that continues
 an accumulation (schedule/accumulation.py) differs from the same sum alone: it is rounded at other points. A symbol
-that a codec has rounded (rounding.py) is a new one, written R(x0+x1), or R3(x0+x1) where rank 3 has rounded it
+that a codec has rounded (rounding.py) is a new one, written R(a0+a1), or R3(a0+a1) where rank 3 has rounded it
 stochastically.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from unisono.collectives import Value
 from unisono.message import Message, listed
+from unisono.notation import abbreviated, part_name
 from unisono.verifier import messages
 
 NOTHING = 0
@@ -85,7 +86,7 @@ class Symbols:
         return Value(self.origin[symbol], self.ranks[symbol])
 
     def expression(self, symbol: int, longest: int = 100_000) -> str:
-        """Write the sum with all its brackets: ``(x0+x1)+x2``, where x2 is the input of rank 2."""
+        """Write the sum with all its brackets: ``(a0+a1)+a2``, where a2 is chunk a of rank 2 (notation.py)."""
         pieces: list[str] = []
         stack: list[int | str] = [symbol]
         length = 0
@@ -115,7 +116,9 @@ class Symbols:
         return ranks & -ranks
 
     def _leaf(self, symbol: int) -> str:
-        return "nothing" if symbol == NOTHING else f"x{self.ranks[symbol].bit_length() - 1}"
+        if symbol == NOTHING:
+            return "nothing"
+        return part_name(self.origin[symbol], self.ranks[symbol].bit_length() - 1)
 
 
 def ranks_in(bits: int) -> list[int]:
@@ -134,5 +137,6 @@ def describe(value: Value) -> Message:
         return messages.NOTHING()
     ranks = ranks_in(value.ranks)
     if len(ranks) == 1:
-        return messages.CHUNK_OF_RANK(chunk=value.origin, rank=ranks[0])
-    return messages.CHUNK_OF_RANKS(chunk=value.origin, count=len(ranks), ranks=listing(ranks))
+        return messages.CHUNK_OF_RANK(name=part_name(value.origin, ranks[0]), chunk=value.origin, rank=ranks[0])
+    name = abbreviated(value.origin, ranks)
+    return messages.CHUNK_OF_RANKS(name=name, chunk=value.origin, count=len(ranks), ranks=listing(ranks))

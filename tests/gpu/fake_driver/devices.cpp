@@ -45,6 +45,7 @@ bool read(Settings& into, const std::string& text) {
         {"slow_launch", &into.slow_launch_ms},
         {"version", &into.version},
         {"close_waits", &into.close_waits},
+        {"open_waits", &into.open_waits},
     };
     std::size_t begin = 0;
     while (begin < text.size()) {

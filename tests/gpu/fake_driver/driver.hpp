@@ -56,6 +56,9 @@ struct Settings {
     long long memory_bytes = 4LL << 30;
     // Whether cuIpcCloseMemHandle waits for all streams, as functions that change the address space may.
     int close_waits = 1;
+    // Whether cuIpcOpenMemHandle waits for what is in the streams: a real driver lets it wait at least while another
+    // thread of the process waits for the device.
+    int open_waits = 0;
 };
 
 struct Context {

@@ -256,6 +256,7 @@ FAKE_API cuIpcOpenMemHandle_v2(std::uint64_t* address, IpcHandle given, unsigned
     if (handle.process == getpid()) return INVALID_CONTEXT;
     auto now = settings();
     std::this_thread::sleep_for(std::chrono::milliseconds(now.slow_open_ms));
+    if (now.open_waits) wait_for_all();
     if (!count_down(&Settings::opens)) return CANNOT_MAP;
     if (handle.device != physical(current()) && !now.peers) return PEER_ACCESS_UNSUPPORTED;
     std::string origin(given.bytes, sizeof given.bytes);

@@ -61,6 +61,11 @@ struct GpuTransfer {
     DType dtype;
 };
 
+// Thrown for a call on a stream that a CUDA graph captures, if the graph could not repeat it.
+struct CaptureRefused {
+    bool transfer;  // send or recv; otherwise a collective in stream mode
+};
+
 class GpuEndpoint {
   public:
     struct Options {
@@ -92,7 +97,7 @@ class GpuEndpoint {
     };
     // Enqueues a call if that is possible without waiting; otherwise does nothing and returns false.
     bool run_at_once(GpuPlan& plan, const Call& call);
-    // Enqueues a call. Throws Failure, ForeignMemory and std::invalid_argument.
+    // Enqueues a call. Throws Failure, ForeignMemory and CaptureRefused.
     void run(GpuPlan& plan, const Call& call);
     void transfer(const GpuTransfer& transfer, cuda::Stream stream, Nanoseconds timeout);
     // Throws Failure if the communicator is broken, or if a kernel has just reported a fault.
@@ -117,7 +122,10 @@ class GpuEndpoint {
     void close();
 
   private:
-    static constexpr std::uint32_t remembered = 2048;  // calls; more than a stream can hold
+    // For copies of each of the buffers of a collective, and for copies of all messages that this rank sends.
+    static constexpr std::uint64_t prepared_staging_bytes = 32 << 20;
+    static constexpr std::uint32_t sends = 2 + most_ranks;  // the user of the latter
+    static constexpr std::uint32_t remembered = 2048;       // calls; more than a stream can hold
     static constexpr std::uint32_t remembered_transfers = 64;
     // The mapped memory: two mailboxes (collectives, transfers), the progress of transfers, a copy of a record.
     static constexpr std::uint64_t transfer_mailbox_at = 64, progress_at = 128, record_copy_at = 2048,
@@ -168,6 +176,7 @@ class GpuEndpoint {
     void take_turn();
     bool is_capturing(cuda::Stream stream) const;
     void keep_order(Order& order, cuda::Stream stream, const std::function<bool()>& over);
+    bool earlier_calls_are_over();
     std::uint64_t announce(GpuPlan& plan, Nanoseconds timeout, bool captured);
     void enqueue(GpuPlan& plan, const Buffers& buffers, const Call& call);
     void run_staged(GpuPlan& plan, const Call& call, const Block* input, const Block* output, const Wait& what);
@@ -175,6 +184,9 @@ class GpuEndpoint {
                           std::shared_ptr<Block>& block);
     void copy(cuda::Address to, cuda::Address from, std::uint64_t bytes, cuda::Stream stream) const;
     void prepare_staging();
+    DeviceMemory& staging_memory(std::uint32_t user, std::uint64_t bytes);
+    void offer_copies(const GpuPlan& plan, const Call& call, const Block* input, const Block* output);
+    void meet(std::uint64_t contacts, Wait what);
     [[noreturn]] void report_driver(const DriverError& error);
     // launches.cpp
     void fill(GpuPlan& plan, const Buffers& buffers) const;
@@ -258,6 +270,7 @@ class GpuEndpoint {
     std::mutex calls_;  // guards what follows; held while a call is enqueued
     std::unique_ptr<Registry> registry_;
     std::map<std::pair<std::uint32_t, int>, DeviceMemory> staging_;  // by user and the logarithm of the size
+    std::uint32_t meetings_ = 0;
     Order order_;
     std::vector<Counters> counters_;  // in stream mode: of collectives, by peer
     std::vector<Lane> lanes_;

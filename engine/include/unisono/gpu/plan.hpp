@@ -27,6 +27,7 @@ struct PlanDescription {
     std::uint64_t fingerprint = 0;  // of the call, for announcing it
     std::vector<std::uint64_t> fingerprints, bias_in, bias_out;
     std::uint64_t input_bytes = 0, output_bytes = 0;
+    std::uint64_t largest_bytes = 0;  // input and output of the rank with most of them; 0: the ranks do not all know it
     std::string text;
 };
 

@@ -6,6 +6,10 @@
 namespace unisono_kernel {
 
 constexpr u32 POLLS_BETWEEN_CHECKS = 64;
+// A thread that polls longer than any short call takes rests between its polls, and its loads acquire nothing: an
+// acquiring load empties the L1 cache of the multiprocessor, on which another rank may be moving data.
+constexpr u32 POLLS_IN_HASTE = 32;
+constexpr u32 REST_NS = 300;
 
 DEVICE State* state_of(u64 state) { return reinterpret_cast<State*>(state); }
 DEVICE Record* record_of(u64 state, u32 index) {
@@ -45,8 +49,9 @@ struct Patience {
     u32 polls = 0;
     u64 start = 0;
 
+    DEVICE_MEMBER bool in_haste() const { return polls < POLLS_IN_HASTE; }
     DEVICE_MEMBER bool ends(const Launch& launch, const Position& position) {
-        pause();
+        if (!in_haste()) rest(REST_NS);
         if (++polls % POLLS_BETWEEN_CHECKS != 0) return false;
         if (is_aborted(launch)) {
             report(launch, FAULT_ABORTED, position);
@@ -78,9 +83,13 @@ DEVICE bool take_entry(const Launch& launch, const Record* record, u32 peer, u32
         // The peer stores all three words after its fence, so acquiring one of them acquires what it published.
         input = load_relaxed(entry + ENTRY_INPUT);
         fingerprint = load_relaxed(entry + ENTRY_FINGERPRINT);
-        output = load_acquire(entry + ENTRY_OUTPUT);
+        const bool acquires = patience.in_haste();
+        output = acquires ? load_acquire(entry + ENTRY_OUTPUT) : load_relaxed(entry + ENTRY_OUTPUT);
         const u64 older = ((input ^ output) | (input ^ fingerprint)) >> ENTRY_BITS;
-        if (launch.mode != MODE_CALL || (older == 0 && input >> ENTRY_BITS == sequence)) break;
+        if (launch.mode != MODE_CALL || (older == 0 && input >> ENTRY_BITS == sequence)) {
+            if (!acquires) output = load_acquire(entry + ENTRY_OUTPUT);
+            break;
+        }
         if (patience.ends(launch, position)) return false;
     }
     if (((fingerprint ^ launch.peers[peer].fingerprint) & (launch.mode == MODE_CALL ? ENTRY_VALUE : ~0ull)) != 0) {
@@ -95,10 +104,15 @@ DEVICE bool take_entry(const Launch& launch, const Record* record, u32 peer, u32
 
 DEVICE bool wait_for_signal(const Launch& launch, const Record* record, u32 count, const Position& position) {
     const u32* const signal = &record->signal[position.peer];
-    Patience patience;
-    while (static_cast<int>(load_acquire(signal) - count) < 0)
+    for (Patience patience;;) {
+        const bool acquires = patience.in_haste();
+        const u32 seen = acquires ? load_acquire(signal) : load_relaxed(signal);
+        if (static_cast<int>(seen - count) >= 0) {
+            if (!acquires) load_acquire(signal);
+            return true;
+        }
         if (patience.ends(launch, position)) return false;
-    return true;
+    }
 }
 
 }  // namespace unisono_kernel

@@ -23,11 +23,14 @@ DEVICE void begin(const Launch& launch) {
     const u64 contacts = long_at(program + 6);
     ROLLED for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
         const Record* const record = own_record(launch);
-        shared.calls[peer] = record->calls[peer];
-        shared.sent[peer] = record->sent[peer];
-        shared.received[peer] = record->received[peer];
+        const u32 calls = record->calls[peer], sent = record->sent[peer], received = record->received[peer];
+        // Publishes the inputs, which earlier kernels of this stream have written. Nothing above needs the value of a
+        // load yet, so the loads and the fence take their time together.
+        if (call) fence();
+        shared.calls[peer] = calls;
+        shared.sent[peer] = sent;
+        shared.received[peer] = received;
         if (!call || peer == launch.rank || (contacts >> peer & 1) == 0) continue;
-        fence();  // publishes the inputs, which earlier kernels of this stream have written
         post_entry(launch, record_at(launch, peer), peer, next_sequence(peer));
     }
     const bool fits = words <= PROGRAM_WORDS;

@@ -6,8 +6,9 @@
 //   release: all threads of the block store; barrier; each signalling thread executes `fence`, then stores a flag.
 //            The barrier orders the stores of the whole block before the fence, and the fence, which is cumulative,
 //            orders them before the flag.
-//   acquire: the waiting thread reads the flag with `load_acquire`; barrier; all threads load. Loads are ordinary,
-//            coherent ones (never ld.global.nc), so they see what the release published.
+//   acquire: the waiting thread reads the flag with `load_acquire`, once more if it saw the value with a relaxed load;
+//            barrier; all threads load. Loads are ordinary, coherent ones (never ld.global.nc), so they see what the
+//            release published.
 #pragma once
 
 #include "launch.cuh"
@@ -95,7 +96,7 @@ DEVICE void store_relaxed(u32* to, u32 value) { std::atomic_ref(*to).store(value
 DEVICE void store_relaxed(u64* to, u64 value) { std::atomic_ref(*to).store(value, std::memory_order_relaxed); }
 DEVICE bool claim(u32* flag) { return std::atomic_ref(*flag).exchange(1) == 0; }
 DEVICE void add_relaxed(u32* to, u32 value) { std::atomic_ref(*to).fetch_add(value, std::memory_order_relaxed); }
-DEVICE void pause() { sched_yield(); }
+DEVICE void rest(u32) { sched_yield(); }
 DEVICE u64 now_ns() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -161,7 +162,7 @@ DEVICE bool claim(u32* flag) { return atomicExch(flag, 1u) == 0; }
 DEVICE void add_relaxed(u32* to, u32 value) {
     asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
-DEVICE void pause() {}
+DEVICE void rest(u32 ns) { asm volatile("nanosleep.u32 %0;" ::"r"(ns)); }
 DEVICE u64 now_ns() {
     u64 now;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));

@@ -35,16 +35,16 @@ test("Chinese texts are in Chinese", () => {
 test("a step is described message by message", () => {
   const made = ring(5);
   const english = stepSentences(made, viewAtLevel(made, 2), "en");
-  assert.ok(english.includes("Rank 2 sends chunk 0, which holds x1+x2, to rank 3, which adds it to its own data."));
+  assert.ok(english.includes("Rank 2 sends a1+a2 to rank 3, which adds it to a3."));
   assert.equal(english.length, 5);
   const chinese = stepSentences(made, viewAtLevel(made, 2), "zh");
-  assert.ok(chinese.includes("rank 2 把第 0 块（x1+x2）发给 rank 3，与后者的数据相加。"));
+  assert.ok(chinese.includes("rank 2 把 a1+a2 发给 rank 3，与后者的 a3 相加。"));
 });
 
 test("a finished sum is described as such", () => {
   const made = ring(5);
   const sentences = stepSentences(made, viewAtLevel(made, 5), "en");
-  assert.ok(sentences.includes("Rank 2 sends chunk 2, which holds the sum of all 5, to rank 3, which stores it."));
+  assert.ok(sentences.includes("Rank 2 sends c0+c1+c2+c3+c4 to rank 3, which stores it."));
 });
 
 test("for a selected rank, only the messages that it sends and receives are described", () => {
@@ -57,7 +57,7 @@ test("for a selected rank, only the messages that it sends and receives are desc
 test("a message in flight is described as in flight", () => {
   const made = star(4);
   const sentences = stepSentences(made, viewAtLevel(made, 1), "en");
-  assert.ok(sentences.includes("Rank 3 sends chunk 0, which holds x3, to rank 0; the message is in transit."));
+  assert.ok(sentences.includes("Rank 3 sends a3 to rank 0; the message is in transit."));
 });
 
 test("the sentences of a barrier name the ranks that have arrived", () => {
@@ -100,7 +100,7 @@ test("a Chinese sentence separates chunks with the Chinese comma", () => {
     messages: [{ src: 0, dst: 1, sent: 1, got: 1, chunks: [0, 2], reduce: true }],
     steps: [[1], [1]],
   });
-  assert.match(stepSentences(made, viewAtLevel(made, 1), "zh")[0], /把第 0、2 块（/);
+  assert.match(stepSentences(made, viewAtLevel(made, 1), "zh")[0], /把 a0、c0 发给/);
 });
 
 test("a link reproduces the view, and invalid values in it are ignored", () => {

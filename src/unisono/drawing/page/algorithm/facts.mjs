@@ -1,14 +1,17 @@
 // The facts that the verifier proved, or the reason why the proof fails.
 
-import { element, fill, withCode } from "../common/dom.mjs";
+import { element, fill } from "../common/dom.mjs";
+import { fact, failureDetails } from "../common/failure.mjs";
 
 /** Return the panel: { node, update }. */
 export function factsPanel(scene, state, words) {
   const node = element("section", { class: "panel facts" });
   const update = () => {
     const w = words();
-    if (scene.failure) fill(node, ...failure(scene.failure, w, state.get("lang")));
-    else if (scene.facts) fill(node, ...facts(scene, w));
+    if (scene.failure) {
+      const refused = element("span", { class: "refused" }, `✗ ${w.failed}`);
+      fill(node, element("h2", {}, w.facts, refused), ...failureDetails(scene.failure, w, state.get("lang")));
+    } else if (scene.facts) fill(node, ...facts(scene, w));
   };
   update();
   return { node, update };
@@ -39,13 +42,6 @@ function facts(scene, w) {
   ];
 }
 
-function fact(name, value, note, extra = null) {
-  const dd = element("dd", {}, value ? element("strong", {}, value) : "");
-  if (note) dd.append(" ", element("span", { class: "note" }, ...withCode(note)));
-  if (extra) dd.append(extra);
-  return element("div", { class: "fact" }, element("dt", {}, name), dd);
-}
-
 /** A bar that is full if the value is optimal. */
 function ratio(value, w) {
   const text = value < 1.005 ? w.atLeast : w.least(value < 10 ? value.toFixed(2) : value.toFixed(0));
@@ -56,27 +52,4 @@ function ratio(value, w) {
 
 function part({ text, value }) {
   return text.includes("/") ? `${text} ≈ ${value.toFixed(2)}` : text;
-}
-
-function failure(wrong, w, language) {
-  const said = wrong.said[language];
-  const details = [
-    [w.expected, said.expected],
-    [w.found, said.found],
-    [w.hint, said.hint],
-  ].filter(([, text]) => text);
-  return [
-    element("h2", {}, w.facts, element("span", { class: "refused" }, `✗ ${w.failed}`)),
-    element("p", { class: "why" }, w.failure[wrong.error] ?? w.failure.ScheduleError),
-    wrong.rank !== undefined && wrong.step !== undefined
-      ? element(
-          "p",
-          {},
-          w.failureAt(wrong.rank, wrong.step + 1, wrong.level),
-          wrong.op ? element("code", {}, ` ${wrong.op}`) : "",
-        )
-      : "",
-    element("p", {}, ...withCode(said.what)),
-    element("dl", {}, ...details.map(([name, text]) => fact(name, "", text))),
-  ];
 }

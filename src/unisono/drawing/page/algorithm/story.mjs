@@ -3,6 +3,7 @@
 import { element, withCode } from "../common/dom.mjs";
 import { narrationPanel } from "../common/narration_panel.mjs";
 import { beginning, ending, stepSentences } from "../common/sentences.mjs";
+import { stepSummary } from "../common/step_summary.mjs";
 import { viewAtLevel } from "../common/views.mjs";
 
 const MOST_SENTENCES = 8;
@@ -11,7 +12,7 @@ const MOST_SENTENCES = 8;
 export function storyPanel(scene, state, words, sentencesOf = stepSentences) {
   const headingOf = (level) => {
     const w = words();
-    const phase = scene.phases.find(({ first, last }) => level >= first && level <= last);
+    const phase = phaseAt(scene, level);
     const heading = level === 0 ? w.before : w.stepOf(level, scene.levels);
     return level && phase && scene.phases.length > 1 ? `${heading} · ${phase.words[state.get("lang")]}` : heading;
   };
@@ -20,15 +21,18 @@ export function storyPanel(scene, state, words, sentencesOf = stepSentences) {
   return narrationPanel(state, headingOf, paragraphsOf, () => [rankChoice(scene, state, words())]);
 }
 
+function phaseAt(scene, level) {
+  return scene.phases.find(({ first, last }) => level >= first && level <= last);
+}
+
 function paragraphs(scene, level, language, rank, w, sentencesOf) {
   if (level === 0) return [element("p", { class: "lead" }, w.beforeWords(beginning(scene, language)))];
   const view = scene.on_stage ? viewAtLevel(scene, level) : { level };
   const made = [];
+  const idea = phaseAt(scene, level)?.idea?.[language];
+  if (idea) made.push(element("p", { class: "phase-idea" }, idea));
   if (rank === null && scene.on_stage) {
-    const local = new Set(view.locals.map((one) => one.rank)).size;
-    const added = view.arrived.filter(({ reduce }) => reduce).length;
-    const stored = view.arrived.length - added;
-    const summary = scene.collective.carries_data ? w.summary(view.arrived.length, added, stored, local) : "";
+    const summary = stepSummary(scene, view, language);
     if (summary) made.push(element("p", { class: "lead" }, summary));
   }
   const sentences = sentencesOf(scene, view, language, rank);
@@ -42,12 +46,12 @@ function paragraphs(scene, level, language, rank, w, sentencesOf) {
     made.push(element("p", { class: "finished" }, ending(scene, language)));
   if (level === scene.levels && scene.failure) {
     const { rank: failing, step, said } = scene.failure;
-    const { what, found } = said[language];
+    const { what, found, hint } = said[language];
     const location = failing === undefined || step === undefined ? "" : w.failureAt(failing, step + 1, level);
     made.push(
       element("p", { class: "why" }, w.failure[scene.failure.error] ?? w.failure.ScheduleError),
       element("p", {}, location),
-      ...[what, found].filter(Boolean).map((text) => element("p", { class: "note" }, ...withCode(text))),
+      ...[what, found, hint].filter(Boolean).map((text) => element("p", { class: "note" }, ...withCode(text))),
     );
   }
   return made;
@@ -57,6 +61,7 @@ function paragraphs(scene, level, language, rank, w, sentencesOf) {
 export function rankChoice(scene, state, w) {
   const made = element("select", {
     id: "rank",
+    "aria-label": w.choose,
     onchange: () => state.set({ rank: made.value === "" ? null : Number(made.value) }),
   });
   made.append(element("option", { value: "" }, w.everyone));

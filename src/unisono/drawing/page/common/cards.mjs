@@ -1,6 +1,7 @@
 // Paints a rank: a card with its name, and a cell for each slot with the ranks that are summed in it.
 
-import { expression, shortExpression } from "./expressions.mjs";
+import { slotLabel } from "./data_names.mjs";
+import { expression, shortExpressions } from "./expressions.mjs";
 import { cellBox } from "./layouts.mjs";
 import { heat, rankColour } from "./palette.mjs";
 import { isDone, ranksIn } from "./replay.mjs";
@@ -28,7 +29,8 @@ export function paintCard(pen, stage, rank, row, look, changed) {
     pen.textAlign = "left";
     pen.textBaseline = "alphabetic";
     pen.fillStyle = paint.muted;
-    for (const column of form.columns) pen.fillText(look.names.row(column.name), column.left, form.header + 8);
+    for (const column of form.columns)
+      pen.fillText(look.names.row(column.name), column.left - form.index, form.header + 8);
   }
   row.forEach((cell, slot) => {
     const box = cellBox(form, slot);
@@ -37,10 +39,10 @@ export function paintCard(pen, stage, rank, row, look, changed) {
       pen.textAlign = "right";
       pen.textBaseline = "middle";
       pen.fillStyle = paint.muted;
-      pen.fillText(`${slot - box.column.first}`, box.x - 4, box.y + box.height / 2 + 0.5);
+      pen.fillText(slotLabel(box.column, slot - box.column.first), box.x - 4, box.y + box.height / 2 + 0.5);
     }
     const done = isDone(scene, rank, slot, cell);
-    paintCell(pen, stage, box, cell, slot, look, done);
+    paintCell(pen, stage, box, cell, look, done);
     if (changed.has(`${rank} ${slot}`) && form.cell.height >= 5) {
       pen.strokeStyle = paint.ink;
       pen.lineWidth = form.small ? 1 : 1.6;
@@ -88,7 +90,7 @@ export function hasTinyCells(scene, { width, height }) {
 }
 
 /** Paint the contents of a slot. */
-export function paintCell(pen, stage, box, cell, slot, look, done) {
+export function paintCell(pen, stage, box, cell, look, done) {
   const { paint, scene } = stage;
   const inset = box.height >= 5 ? 1 : box.height >= 2 ? 0.25 : 0;
   const inner = {
@@ -125,7 +127,7 @@ export function paintCell(pen, stage, box, cell, slot, look, done) {
     pen.roundRect(inner.x + 0.5, inner.y + 0.5, inner.width - 1, inner.height - 1, radius(box));
     pen.stroke();
   }
-  if (label) paintLabel(pen, stage, { ...inner, height: inner.height - strip }, cell, slot, look);
+  if (label) paintLabel(pen, stage, { ...inner, height: inner.height - strip }, cell, look);
 }
 
 /** Paint a segment for each rank that is summed in, at the position of the rank; a single origin fills the cell. */
@@ -144,9 +146,9 @@ function paintSegments(pen, scene, cell, box) {
 }
 
 /** The texts that a cell can show, the longest first. */
-export function labelsOf(scene, cell, slot, look) {
+export function labelsOf(scene, cell, look) {
   if (!cell) return [""];
-  return look.numbers ? [`${cell.value}`] : [expression(scene, cell, slot), shortExpression(scene, cell, slot)];
+  return look.numbers ? [`${cell.value}`] : [expression(scene, cell), ...shortExpressions(scene, cell)];
 }
 
 /** The font of the texts in cells. */
@@ -154,13 +156,13 @@ export function labelFont(points) {
   return `${points}px ${FONT}`;
 }
 
-function paintLabel(pen, stage, box, cell, slot, look) {
+function paintLabel(pen, stage, box, cell, look) {
   const { scene, paint } = stage;
   const size = Math.min(16, box.height * 0.78);
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   pen.fillStyle = paint.ink;
-  for (const text of labelsOf(scene, cell, slot, look)) {
+  for (const text of labelsOf(scene, cell, look)) {
     for (const points of [size, size * 0.86]) {
       pen.font = labelFont(points);
       if (pen.measureText(text).width <= box.width - 4) {

@@ -1,5 +1,6 @@
 // A table of the contents of every rank.
 
+import { slotLabel } from "./data_names.mjs";
 import { element, fill } from "./dom.mjs";
 import { expression } from "./expressions.mjs";
 import { isDone } from "./replay.mjs";
@@ -27,12 +28,13 @@ export function contentsPanel(
     const ranks = scene.size <= MOST_IN_A_TABLE ? all : [state.get("rank") ?? 0];
     const head = element("tr", {}, element("td"));
     for (const part of scene.parts) {
-      for (let at = 0; at < part.count; at++) head.append(element("th", { scope: "col" }, w.slot(part.name, at)));
+      for (let at = 0; at < part.count; at++)
+        head.append(element("th", { scope: "col" }, w.slot(part.name, slotLabel(part, at))));
     }
     const rows = ranks.map((rank) => {
       const row = element("tr", { "data-rank": rank }, element("th", { scope: "row" }, w.rank(rank)));
       scene.rows[rank][view.states[rank]].forEach((cell, slot) => {
-        const value = cell ? (state.get("numbers") ? `${cell.value}` : expression(scene, cell, slot)) : "·";
+        const value = cell ? (state.get("numbers") ? `${cell.value}` : expression(scene, cell)) : "·";
         row.append(element("td", { class: isDone(scene, rank, slot, cell) ? "done" : "" }, value));
       });
       return row;

@@ -1,28 +1,45 @@
-// The notation for the contents of a slot: x0+x1+x4 is the sum of the chunks of ranks 0, 1 and 4.
+// The notation for the contents of a slot (docs/glossary.md): chunks are called a, b, c, ...; a2 is the part of rank 2
+// of chunk a; a0+a1+a4 is the sum of the parts of ranks 0, 1 and 4. unisono/notation.py writes the same in Python.
 
 import { ranksIn } from "./replay.mjs";
 
-/** The whole expression. The number of the chunk is added if it differs from `slot`, in which it is stored. */
-export function expression(scene, cell, slot) {
+const MOST_RANGES = 3; // in a short form
+
+/** The name of a chunk: a, b, ..., z, aa, ab, ... */
+export function chunkName(chunk) {
+  let name = "";
+  for (let rest = chunk + 1; rest > 0; rest = Math.floor((rest - 1) / 26)) {
+    name = String.fromCharCode(97 + ((rest - 1) % 26)) + name;
+  }
+  return name;
+}
+
+/** The whole expression. */
+export function expression(scene, cell) {
   if (!cell) return "";
   const ranks = ranksIn(cell.ranks);
   if (!scene.collective.carries_data) return `{${ranks.join(", ")}}`;
-  const index = needsIndex(scene, cell, slot) ? `[${cell.origin}]` : "";
   const again = new Set(ranksIn(cell.again));
-  return ranks.map((rank) => `${again.has(rank) ? "2·" : ""}x${rank}${index}`).join("+");
+  const name = chunkName(cell.origin);
+  return ranks.map((rank) => `${again.has(rank) ? "2·" : ""}${name}${rank}`).join("+");
 }
 
-/** A short form, for cells in which the whole expression does not fit. */
-export function shortExpression(scene, cell, slot) {
+/** The short forms of an expression, the longest first: Σa0–2,5 names the ranks, Σa is the sum of all ranks, and Σa 4/8
+ * the sum of four of eight. */
+export function shortExpressions(scene, cell) {
   const ranks = ranksIn(cell.ranks);
-  if (ranks.length === 1) return expression(scene, cell, slot);
   const [twice] = ranksIn(cell.again);
-  if (twice !== undefined) return `2·x${twice}+…`;
-  if (ranks.length === scene.size) return scene.collective.carries_data ? "Σ" : "✓";
-  const first = ranks[0];
-  const last = ranks[ranks.length - 1];
-  if (last - first + 1 === ranks.length) return `Σ${first}–${last}`;
-  return `Σ${ranks.length}/${scene.size}`;
+  const name = chunkName(cell.origin);
+  if (!scene.collective.carries_data) {
+    if (ranks.length === scene.size) return ["✓"];
+    return [`{${ranges(ranks, ",")}}`, `${ranks.length}/${scene.size}`];
+  }
+  if (ranks.length === 1) return [expression(scene, cell)];
+  if (twice !== undefined) return [`2·${name}${twice}+…`];
+  if (ranks.length === scene.size) return [`Σ${name}`];
+  const named = ranges(ranks, ",");
+  const some = `Σ${name} ${ranks.length}/${scene.size}`;
+  return named.split(",").length <= MOST_RANGES ? [`Σ${name}${named}`, some] : [some];
 }
 
 /** Numbers in the shortest form: 0–3, 6. */
@@ -36,6 +53,7 @@ export function ranges(numbers, comma = ", ") {
   return found.map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`)).join(comma);
 }
 
-function needsIndex(scene, cell, slot) {
-  return scene.parts.length > 1 ? cell.origin !== slot || scene.parts[0].name === "input" : cell.origin !== slot;
+/** The names of chunks in the shortest form: a–d, f. */
+export function chunkRanges(chunks, comma = ", ") {
+  return ranges(chunks, comma).replace(/\d+/g, (number) => chunkName(Number(number)));
 }

@@ -43,8 +43,8 @@ function cardForm(scene, cell, wrap) {
     const parts = Math.min(wrap, row.count);
     return { ...row, parts, high: Math.ceil(row.count / parts) };
   });
-  const captions = columns.length > 1 && !small ? 13 : 0;
-  const index = cell.height >= 14 && cell.width >= 40 ? 14 : 0; // room for the chunk's number
+  const index = cell.height >= 14 && cell.width >= 40 ? 14 : 0; // room for the name of the chunk
+  const captions = (columns.length > 1 || index) && !small ? 13 : 0;
   const between = columns.length > 1 ? Math.min(8, cell.width / 5) : 0;
   const side = small ? Math.min(4, cell.width / 6) : 8;
   let left = side;
@@ -83,7 +83,7 @@ export function cellBox(form, slot) {
 function largest(scene, place, room, wrap) {
   for (const height of HEIGHTS) {
     if (height > Math.max(26, room.height / 14)) continue;
-    // High cells show text: they should be wide enough for the longest one, such as x0+x1+x2.
+    // High cells show text: they should be wide enough for the longest one, such as a0+a1+a2.
     const wordy = scene.collective?.reduces ? Math.min(104, 24 + 15 * scene.size) : 54;
     const narrow = height >= 22 ? wordy : height >= 14 ? 44 : Math.max(2, height * 1.5);
     const widest = Math.min(150, Math.max(100, height * 4));

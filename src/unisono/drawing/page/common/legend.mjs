@@ -27,7 +27,9 @@ export function legendItems(scene, w, layout, tiny) {
     );
   } else {
     const meanings = { heard: w.legendHeard, summed: w.legendSegments, whose: w.legendWhose };
-    items.push(element("span", { class: "key" }, swatches(scene.size), meanings[meaningOf(collective)]));
+    const meaning = meaningOf(collective);
+    items.push(element("span", { class: "key" }, swatches(scene.size), meanings[meaning]));
+    items.push(element("span", { class: "key names" }, w.legendNames[meaning](scene.size)));
   }
   items.push(item("done", w.legendDone));
   return items;

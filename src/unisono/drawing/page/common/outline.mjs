@@ -1,5 +1,6 @@
 // Sentences for schedules whose chunks are not listed one by one, because there are too many ranks.
 
+import { chunkName } from "./expressions.mjs";
 import { WORDS } from "./words.mjs";
 
 /** Describe what a rank does on a level, or what all ranks do if no rank is chosen. */
@@ -34,7 +35,7 @@ export function outlineSentences(scene, { level }, language, rank = null) {
 function chunks(scene, id, w) {
   if (!scene.collective.carries_data) return w.aMessage;
   const amount = scene.columns.message_amount[id];
-  return amount === 1 ? w.slot("data", scene.columns.message_sent_chunks[id]) : w.someChunks(amount);
+  return amount === 1 ? w.slot("data", chunkName(scene.columns.message_sent_chunks[id])) : w.someChunks(amount);
 }
 
 /** The messages received on a level: they are adjacent, because the columns are sorted by it. */

@@ -239,7 +239,7 @@ export class Stage {
     pen.shadowColor = "transparent";
     shown.forEach((one, at) => {
       const box = { x: left, y: top + at * height, width, height };
-      paintCell(pen, this, box, one, message.chunks[at], look, false);
+      paintCell(pen, this, box, one, look, false);
     });
     pen.strokeStyle = colour;
     pen.lineWidth = 2;
@@ -256,9 +256,7 @@ export class Stage {
   chipWidth(pen, message, look, roomy) {
     const { cell } = this.plan.form;
     pen.font = labelFont(Math.min(16, cell.height * 0.52));
-    const widths = labelsOf(this.scene, message.cells[0], message.chunks[0], look).map(
-      (text) => pen.measureText(text).width + 14,
-    );
+    const widths = labelsOf(this.scene, message.cells[0], look).map((text) => pen.measureText(text).width + 14);
     const wanted = roomy ? widths.find((width) => width <= cell.width) : Math.min(...widths);
     return Math.min(cell.width * 0.95, Math.max(38, wanted ?? cell.width));
   }

@@ -1,5 +1,6 @@
 // Hovering over a chunk shows its contents; clicking a card selects its rank.
 
+import { partOf, slotLabel } from "./data_names.mjs";
 import { element } from "./dom.mjs";
 import { expression } from "./expressions.mjs";
 import { outlineSentences } from "./outline.mjs";
@@ -49,11 +50,11 @@ function linesAt(scene, { rank, slot, level }, state, w, shown) {
   if (level !== undefined) return actionLines(scene, rank, level, state.get("lang"), w);
   if (slot === null) return null;
   const cell = scene.rows[rank][shown().states[rank]][slot];
-  const part = scene.parts.find(({ first, count }) => slot >= first && slot < first + count);
-  const where = element("small", {}, `${w.rank(rank)} · ${w.slot(part.name, slot - part.first)}`);
+  const part = partOf(scene, slot);
+  const where = element("small", {}, `${w.rank(rank)} · ${w.slot(part.name, slotLabel(part, slot - part.first))}`);
   if (!cell) return [where, element("div", {}, w.nothing)];
   const value = scene.collective.carries_data ? ` = ${cell.value}` : "";
-  return [where, element("div", {}, `${expression(scene, cell, slot)}${value}`)];
+  return [where, element("div", {}, `${expression(scene, cell)}${value}`)];
 }
 
 /** In the matrix: the actions of the rank on that level. */

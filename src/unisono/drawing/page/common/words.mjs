@@ -6,7 +6,7 @@ const en = {
   ranks: (count) => `${count} rank${count === 1 ? "" : "s"}`,
   rank: (rank) => `rank ${rank}`,
   node: (node) => `node ${node}`,
-  row: { data: "", input: "in", output: "out", scratch: "scratch" },
+  row: { data: "chunk", input: "chunk", output: "out", scratch: "scratch" },
   root: (rank) => `root: rank ${rank}`,
   language: "Language",
   theme: "Theme",
@@ -40,13 +40,22 @@ const en = {
   legendWhose: "one colour for each source rank",
   legendHeard: "one colour for each rank known to have arrived",
   legendDone: "finished",
+  legendNames: {
+    summed: (size) =>
+      `a0: chunk a of rank 0${size > 2 ? `; Σa: sum over all ranks; Σa0–1: a0+a1; Σa 2/${size}: sum over 2 of ${size} ranks` : ""}`,
+    whose: () => "a0: chunk a, from rank 0",
+    heard: (size) => `{0–1}: ranks 0 and 1; 2/${size}: 2 of ${size} ranks; ✓: all ranks`,
+  },
   legendHeat: "darker: more ranks summed",
   beforeWords: (what) => `Nothing has been sent yet. ${what}`,
   holds: {
-    reduces: "Every rank holds its own numbers.",
-    rooted: (rank) => `Rank ${rank} holds everything.`,
-    own: "Every rank holds its own block.",
-    letters: "Every rank holds one block for each rank.",
+    reduces: (size) =>
+      size > 1
+        ? "Every rank holds its own data: a0 is chunk a of rank 0, a1 that of rank 1."
+        : "Rank 0 holds its data.",
+    rooted: (rank) => `Rank ${rank} holds everything: a${rank} is its chunk a.`,
+    own: "Every rank holds its own chunk: rank 0 holds a0.",
+    letters: "Every rank holds one block for each rank; the number is the sender: a0, b0, ... come from rank 0.",
     barrier: "Every rank knows only of its own arrival.",
   },
   afterWords: {
@@ -91,7 +100,7 @@ const en = {
   addedAs: "order of additions",
   contents: "Contents of every rank, as a table",
   slot: (name, index) =>
-    ({ data: `chunk ${index}`, input: `input ${index}`, output: `output ${index}`, scratch: `scratch ${index}` })[
+    ({ data: `chunk ${index}`, input: `chunk ${index}`, output: `output ${index}`, scratch: `scratch ${index}` })[
       name
     ],
   nothing: "nothing",
@@ -161,7 +170,7 @@ const zh = {
   ranks: (count) => `${count} 个 rank`,
   rank: (rank) => `rank ${rank}`,
   node: (node) => `节点 ${node}`,
-  row: { data: "", input: "输入", output: "输出", scratch: "暂存块" },
+  row: { data: "块", input: "块", output: "输出", scratch: "暂存块" },
   root: (rank) => `根 rank：${rank}`,
   language: "语言",
   theme: "主题",
@@ -195,13 +204,20 @@ const zh = {
   legendWhose: "每种颜色代表数据来自哪个 rank",
   legendHeard: "每种颜色代表一个已知到达的 rank",
   legendDone: "已完成",
+  legendNames: {
+    summed: (size) =>
+      `a0：rank 0 的块 a${size > 2 ? `；Σa：所有 rank 之和；Σa0–1：a0+a1；Σa 2/${size}：${size} 个 rank 中 2 个之和` : ""}`,
+    whose: () => "a0：来自 rank 0 的块 a",
+    heard: (size) => `{0–1}：rank 0 和 1；2/${size}：${size} 个 rank 中的 2 个；✓：所有 rank`,
+  },
   legendHeat: "颜色越深，已累加的 rank 越多",
   beforeWords: (what) => `还没有发送任何数据。${what}`,
   holds: {
-    reduces: "每个 rank 只有自己的数据。",
-    rooted: (rank) => `全部数据都在 rank ${rank} 上。`,
-    own: "每个 rank 持有自己的一块数据。",
-    letters: "每个 rank 持有发给各 rank（包括自己）的数据，每个 rank 一块。",
+    reduces: (size) =>
+      size > 1 ? "每个 rank 只有自己的数据：a0 是 rank 0 的块 a，a1 是 rank 1 的块 a。" : "rank 0 持有自己的数据。",
+    rooted: (rank) => `全部数据都在 rank ${rank} 上：a${rank} 是它的块 a。`,
+    own: "每个 rank 持有自己的一块数据：rank 0 持有 a0。",
+    letters: "每个 rank 持有发给各 rank（包括自己）的数据，每个 rank 一块；数字表示发送方：a0、b0……来自 rank 0。",
     barrier: "每个 rank 只知道自己已到达。",
   },
   afterWords: {
@@ -248,7 +264,7 @@ const zh = {
   addedAs: "相加顺序",
   contents: "以表格显示每个 rank 的数据",
   slot: (name, index) =>
-    ({ data: `第 ${index} 块`, input: `输入 ${index}`, output: `输出 ${index}`, scratch: `暂存块 ${index}` })[name],
+    ({ data: `块 ${index}`, input: `块 ${index}`, output: `输出 ${index}`, scratch: `暂存块 ${index}` })[name],
   nothing: "空",
   failure: {
     UnmatchedError: "有一条消息找不到与之匹配的接收。",

@@ -20,15 +20,24 @@ export function openCompare(root, page, scenes, columns) {
   const { race } = page;
   const offsets = page.settings.offsets ?? scenes.map(() => 0);
   const relay = Boolean(page.settings.offsets); // each part continues where the one before ended: no comparison
+  const failing = scenes.filter(({ failure }) => failure);
   const drawn = scenes.every(({ packed }) => packed); // otherwise there are only times
   const most = Math.max(...scenes.map(({ levels }, at) => levels + offsets[at]));
-  const hasModel = drawn && scenes.length > 1;
+  const hasModel = drawn && scenes.length > 1 && !failing.length; // what fails its proof takes part in no race
   const networks = [...(race?.networks.map(({ name }) => name) ?? []), ...(hasModel ? [MODEL] : [])];
-  const ways = relay ? ["step"] : drawn && (!race || race.animated) ? ["step", "time"] : drawn ? ["step"] : ["time"];
+  const ways =
+    relay || failing.length
+      ? ["step"]
+      : drawn && (!race || race.animated)
+        ? ["step", "time"]
+        : drawn
+          ? ["step"]
+          : ["time"];
   const state = new State(
     {
       lang: page.settings.language ?? browserLanguage(navigator.languages),
       numbers: page.settings.numbers,
+      step: failing.length ? Math.max(...failing.map((scene) => scene.levels)) : undefined, // it opens at the error
       by: race?.animated || !drawn ? "time" : undefined,
       network: networks[0],
       alpha: 5,
@@ -93,7 +102,7 @@ export function openCompare(root, page, scenes, columns) {
     element("div", { class: "main" }, clock.node, board.node),
     chart.node,
   );
-  below.hidden = relay;
+  below.hidden = relay || failing.length > 0;
   root.append(top.node, ...(drawn ? [lanes, bar.node] : []), below, foot.node);
 
   const draw = () => {

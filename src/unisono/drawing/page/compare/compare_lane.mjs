@@ -1,6 +1,7 @@
 // One of the compared algorithms: its stage, its name, and its progress.
 
-import { element } from "../common/dom.mjs";
+import { element, fill } from "../common/dom.mjs";
+import { failureDetails } from "../common/failure.mjs";
 import { Stage } from "../common/stage.mjs";
 import { secondsText } from "../common/units.mjs";
 import { viewAtLevel, viewAtTime } from "../common/views.mjs";
@@ -9,12 +10,14 @@ import { viewAtLevel, viewAtTime } from "../common/views.mjs";
 export function compareLane(scene, name, at, state, words) {
   const canvas = element("canvas", { role: "img" });
   const said = element("p", { class: "progress" });
+  const reason = element("div", { class: "reason facts", hidden: !scene.failure });
   const node = element(
     "section",
-    { class: `panel compare-lane series-${at % 6}`, "data-name": name },
+    { class: `panel compare-lane series-${at % 6}${scene.failure ? " failing" : ""}`, "data-name": name },
     element("h2", {}, name),
     scene.on_stage ? canvas : "",
     said,
+    reason,
   );
   const look = () => ({
     layout: scene.layout.best,
@@ -28,9 +31,13 @@ export function compareLane(scene, name, at, state, words) {
     if (stage) stage.resize();
     else stage = new Stage(canvas, scene, look);
   };
+  const explain = () => {
+    if (scene.failure) fill(reason, ...failureDetails(scene.failure, words(), state.get("lang")));
+  };
   const refresh = () => {
     canvas.setAttribute("aria-label", words().stageLabel(scene.label, words().ranks(scene.size)));
     stage?.refresh();
+    explain();
   };
   const update = ({ step, moment, times, place }) => {
     const w = words();
@@ -39,7 +46,8 @@ export function compareLane(scene, name, at, state, words) {
       stage?.draw(viewAtLevel(scene, position));
       const level = Math.ceil(position - 1e-9);
       const text = level === 0 ? w.before : w.stepOf(level, scene.levels);
-      said.textContent = position >= scene.levels ? w.doneAfterSteps(scene.levels) : text;
+      const ended = scene.failure ? `✗ ${w.failed}` : w.doneAfterSteps(scene.levels);
+      said.textContent = position >= scene.levels ? ended : text;
     } else {
       if (stage) stage.draw(viewAtTime(scene, times, moment));
       const over = moment >= times.finish * (1 - 1e-9);
@@ -47,5 +55,6 @@ export function compareLane(scene, name, at, state, words) {
     }
     node.classList.toggle("over", moment === undefined ? step >= scene.levels : moment >= times.finish * (1 - 1e-9));
   };
+  explain();
   return { node, update, resize, refresh };
 }
