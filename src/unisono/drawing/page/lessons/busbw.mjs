@@ -94,8 +94,9 @@ async function open(page) {
     element(
       "div",
       { class: "columns narrated" },
-      element("div", { class: "main" }, ring.node, bar, derivation.node, factors.node),
+      element("div", { class: "main" }, ring.node, bar),
       element("aside", {}, told.node, numbers.node, curve.node, example.node),
+      element("div", { class: "main" }, derivation.node, factors.node),
     ),
     foot.node,
   );

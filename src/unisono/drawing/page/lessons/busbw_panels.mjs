@@ -158,7 +158,7 @@ export function examplePanel(state, words) {
       element("p", { class: "note" }, w.exampleNote(bytesText(bytes), rateText(link))),
       element(
         "div",
-        { class: "scroll" },
+        { class: "scroll", tabindex: "0" },
         element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)),
       ),
     );
@@ -201,7 +201,7 @@ export function factorsPanel(page, state, words) {
       element("h2", {}, w.table),
       element(
         "div",
-        { class: "scroll" },
+        { class: "scroll", tabindex: "0" },
         element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)),
       ),
       element("p", { class: "note" }, w.tableNote),

@@ -75,11 +75,10 @@ function open(page) {
   const log = logPanel(data, page, state, player, trainingWords);
   const yours = yoursPanel(data, state, trainingWords);
   const foot = footer(state, words);
-  const main = element("div", { class: "main" }, stage.node, bar.node, timeline.node);
-  if (why) main.append(why.node);
-  main.append(yours.node);
+  const main = element("div", { class: "main" }, stage.node, bar.node);
+  const below = element("div", { class: "main" }, timeline.node, ...(why ? [why.node] : []), yours.node);
   const aside = element("aside", {}, told.node, log.node, recorded.node);
-  root.append(top.node, element("div", { class: "columns narrated" }, main, aside), foot.node);
+  root.append(top.node, element("div", { class: "columns narrated" }, main, aside, below), foot.node);
 
   function headingOf(level) {
     const phase = scene.phases.find(({ first, last }) => level >= first && level <= last);

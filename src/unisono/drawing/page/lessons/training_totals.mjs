@@ -51,7 +51,7 @@ export function logPanel(data, page, state, player, words) {
       element("h2", {}, w.log),
       element(
         "div",
-        { class: "scroll" },
+        { class: "scroll", tabindex: "0" },
         element("table", {}, element("thead", {}, element("tr", {}, ...head)), body),
       ),
       element("p", { class: "note" }, w.logNote),
