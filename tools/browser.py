@@ -89,6 +89,12 @@ class Browser:
 
         ActionChains(self.driver, duration=0).send_keys(*keys).perform()
 
+    def press_with_shift(self, key: str) -> None:
+        """Press a key while Shift is held."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.driver, duration=0).key_down(SHIFT).send_keys(key).key_up(SHIFT).perform()
+
     def click(self, selector: str) -> None:
         """Click an element."""
         self.run("document.querySelector(arguments[0]).click()", selector)

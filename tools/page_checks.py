@@ -26,7 +26,7 @@ import browser as driving
 JAVASCRIPT = Path(__file__).parent / "javascript"
 AXE = JAVASCRIPT / "node_modules" / "axe-core" / "axe.min.js"
 NO_AXE = "SKIPPED, NOT CHECKED WITH AXE: axe-core is missing (npm ci --prefix tools/javascript)"
-PARTS = ("recorder", "boxes", "contrast", "keyboard", "positions")
+PARTS = ("recorder", "texts", "boxes", "contrast", "keyboard", "positions")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 TAB = "\ue004"
 # What reacts to the pointer but has no focus, and the control that does the same with keys.
@@ -90,6 +90,7 @@ class Checker:
         self.browser = browser
         self.page = ""
         self.view = View()
+        self.shown: tuple[int, str] | None = None  # the width and theme of the window
 
     def open(self, path: Path, view: View = VIEWS[0], link: str = "") -> list[Finding]:
         """Open a page as a reader with these preferences; return what it writes to the console."""
@@ -113,21 +114,50 @@ class Checker:
         """Return what the page has written to the console."""
         return [self._finding("console", "html", said) for said in self.browser.complaints()]
 
+    def here(self) -> list[Finding]:
+        """Return the findings about boxes and contrast as the page is now."""
+        return self._ask("[...pageChecks.boxes(false), ...pageChecks.contrast()]") + self.complaints()
+
     def everywhere(self, views: Iterable[View] = VIEWS) -> list[Finding]:
         """Return the findings about boxes and contrast in some views, at the first, middle and last position."""
         found = []
-        for view in views:
+        for at, view in enumerate(views):
             self.show(view)
-            found += self._ask("pageChecks.atAllPositions()")
+            found += self._ask(f"pageChecks.atAllPositions({str(at == 0).lower()})")
         return found + self.complaints()
 
     def keyboard(self) -> list[Finding]:
         """Return the findings about keyboard and screen readers in the current view."""
-        presses = self.browser.run("pageChecks.watchFocus()")
+        code = "const done = arguments[0]; pageChecks.settled().then(() => done(pageChecks.watchFocus()));"
+        presses = self.browser.driver.execute_async_script(code)
         self.browser.press(TAB * presses)
         found = self._ask("pageChecks.focus()")
         found += self._ask(f"pageChecks.mouseOnly({json.dumps(OTHER_WAY)})")
         return found + self._ask("pageChecks.announcements()")
+
+    def links(self, folder: Path) -> list[Finding]:
+        """Return the links of the page that do not lead to a page in the folder, or to a place that this page has.
+
+        A link to a view, such as ``ring.html#step=3``, needs no place. Checking places of other pages opens them.
+        """
+        page = self.page
+        code = "[...document.querySelectorAll('a[href]')].map((one) => one.getAttribute('href'))"
+        found, places = [], []
+        for link in dict.fromkeys(self.browser.run(code)):
+            name, _, place = link.partition("#")
+            if re.match(r"[a-z]+:", name):
+                continue  # outside of the folder
+            if name and not (folder / name).is_file():
+                found.append(self._finding("a link leads nowhere", f'a[href="{link}"]', "", "no such page"))
+            elif place and "=" not in place:
+                places.append((name or page, place, link))
+        for name, place, link in sorted(places):
+            if name != self.page:
+                self.open(folder / name, self.view)
+            if not self.browser.run("Boolean(document.getElementById(arguments[0]))", place):
+                self.page = page
+                found.append(self._finding("a link leads nowhere", f'a[href="{link}"]', "", "no such place"))
+        return found
 
     def axe(self) -> list[Finding]:
         """Return what axe-core finds in the current view."""
@@ -145,7 +175,9 @@ class Checker:
         return [self._finding(*each) for each in self.browser.driver.execute_async_script(code, options)]
 
     def _set_window(self, view: View) -> None:
-        self.browser.set_up(view.width, HEIGHTS[view.width], dark=view.theme == "dark")
+        if view[1:] != self.shown:
+            self.browser.set_up(view.width, HEIGHTS[view.width], dark=view.theme == "dark")
+            self.shown = view[1:]
         self.view = view
 
     def _ask(self, expression: str) -> list[Finding]:

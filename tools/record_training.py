@@ -17,13 +17,15 @@ from torch import Tensor, nn
 
 import unisono
 from training_watch import Watch, WatchedGroup
-from unisono.parallel import DataParallel, ParallelBlock, ParallelMLP, Zero, record
+from unisono.parallel import DataParallel, MixtureOfExperts, ParallelBlock, ParallelMLP, Zero, record
+from unisono.parallel.moe import is_expert
 from unisono.parallel.sharded_parameter import gradient_of
 
 FOLDER = Path(__file__).parent.parent / "src" / "unisono" / "drawing" / "training"
 RANKS = 4
 ROWS, FEATURES, LAYERS = 8, 64, 4  # rows of each rank
 BATCH, LENGTH, HIDDEN, HEADS = 2, 8, 2 * FEATURES, 4  # of tensor parallel
+CHOICES = 2  # experts for each row, in the mixture of experts
 
 
 class Layer(nn.Linear):
@@ -146,6 +148,69 @@ def tensor_parallel(comm: unisono.Communicator) -> dict[str, Any]:
     return {**found, "whole": whole, "block": sent}
 
 
+class Expert(nn.Module):
+    """Two matrices with a ReLU between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = nn.Linear(FEATURES, HIDDEN), nn.Linear(HIDDEN, FEATURES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply both."""
+        result: Tensor = self.down(self.up(x).relu())
+        return result
+
+
+class Mixture(nn.Module):
+    """A mixture of as many experts as there are ranks, without its balance loss."""
+
+    def __init__(self, group: WatchedGroup) -> None:
+        super().__init__()
+        self.moe = MixtureOfExperts.of(FEATURES, RANKS, Expert, group, top_k=CHOICES, name="moe")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the weighted sum of the results of the experts."""
+        output: Tensor = self.moe(x).output
+        return output
+
+
+def experts(comm: unisono.Communicator) -> dict[str, Any]:
+    """A mixture of experts: each rank has one expert, and the router is averaged by DataParallel."""
+    model = Mixture(WatchedGroup(comm, Watch({})))
+    (expert,) = model.moe.experts.values()
+    layers: dict[str, nn.Module] = {"moe.router": model.moe.router, "moe.expert": expert}
+    watch = Watch(layers)
+    model.moe.group = WatchedGroup(comm, watch)
+    wrapped = DataParallel(model, WatchedGroup(comm, watch), local=is_expert)
+    optimizer = torch.optim.AdamW(wrapped.parameters())
+    buckets = {bucket.name: list(bucket.names) for bucket in wrapped.buckets}
+    shapes = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
+    watch.members = lambda name: (
+        [(member, shapes[member]) for member in buckets[name]] if name in buckets
+        else [("moe.router.counts", [RANKS, CHOICES])] if name.endswith("expert_counts")
+        else [("moe.expert.rows", [ROWS * CHOICES, FEATURES])] if name.startswith(("moe.", "gradient of moe."))
+        else []
+    )  # fmt: skip
+    watch.activations.others = lambda: list(model.parameters())
+
+    def measure() -> tuple[list[dict[str, int]], int]:
+        flats = [bucket.flat for bucket in wrapped.buckets]
+        places = {flat.untyped_storage().data_ptr() for flat in flats}
+        gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        in_buckets = [each for each in gradients if each.untyped_storage().data_ptr() in places]
+        return [_of_module(layer, optimizer) for layer in layers.values()], _bytes(flats) - _bytes(in_buckets)
+
+    watch.measure = measure
+    # Every rank has different rows, and there are layers before this one.
+    x = torch.randn(ROWS, FEATURES, generator=torch.Generator().manual_seed(comm.rank)).requires_grad_()
+    found = _described(watch, layers, model, _step(watch, wrapped, optimizer, x))
+    for layer, split in zip(found["layers"], ("router", "expert"), strict=True):
+        layer["split"] = split
+        layer["input"] = layer["output"] = []  # the rows of an expert differ from rank to rank
+    whole = {f"moe.expert.{name}": [RANKS * len(p), *p.shape[1:]] for name, p in expert.named_parameters()}
+    return {**found, "whole": {**whole, "moe.router.weight": list(model.moe.router.weight.shape)}}
+
+
 def _step(watch: Watch, model: Any, optimizer: Any, x: Tensor) -> dict[str, Any]:
     """Train two steps, and return the events of the second: Adam creates its state in the first."""
     for number in range(2):
@@ -221,12 +286,14 @@ def _bytes(tensors: list[Any]) -> int:
 
 STRATEGIES: dict[str, Callable[[unisono.Communicator], dict[str, Any]]] = {
     "data_parallel": data_parallel, "tensor_parallel": tensor_parallel, "zero3": zero3,
+    "experts": experts,
 }  # fmt: skip
 
 
 def recorded(name: str) -> str:
     """Run a strategy on new ranks; return the text of its file."""
     found = unisono.spawn(_on_a_rank, RANKS, name, timeout=60)
+    _merge_rows(found)
     first = found[0]
     for other in found[1:]:
         assert _without_memory(other) == _without_memory(first), f"{name}: ranks do different things"
@@ -234,6 +301,19 @@ def recorded(name: str) -> str:
         for kind in ("held", "empty"):
             moment[kind] = [rank["moments"][number][kind] for rank in found]
     return _written(first)
+
+
+def _merge_rows(found: list[dict[str, Any]]) -> None:
+    """Give every rank the rows that each rank sends to each; bytes become means, which all ranks agree on."""
+    for calls in zip(*(rank["collectives"] for rank in found), strict=True):
+        if "rows" not in calls[0]:
+            continue
+        rows = [call["rows"] for call in calls]
+        width = FEATURES * 4
+        leaving = sum(sum(each) - each[rank] for rank, each in enumerate(rows))
+        means = {"bytes": width * sum(map(sum, rows)) // RANKS, "sent_bytes": width * leaving // RANKS, "rows": rows}
+        for call in calls:
+            call.update(means)
 
 
 def _on_a_rank(comm: unisono.Communicator, name: str) -> dict[str, Any]:

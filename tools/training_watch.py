@@ -205,6 +205,8 @@ class WatchedGroup(CommGroup):
         self.watch.before(entry)
         work = super()._make(entry, async_op, call, *arguments)
         number = self.watch.begin(entry, async_op)
+        if entry.collective == "all_to_all":
+            self.watch.collectives[number]["rows"] = list(arguments[-1])
         if not async_op:
             self.watch.end(number)
         return _WatchedWork(work, lambda: self.watch.end(number))

@@ -49,6 +49,10 @@ class PyGpuEndpoint : public GpuRunner {
         gpu::GpuEndpoint& used = core();
         guarded([&] { used.connect(handles); });
     }
+    void prepare() {
+        gpu::GpuEndpoint& used = core();
+        guarded([&] { used.prepare(); });
+    }
     int load(const std::string& key, const nb::bytes& image, unsigned shared_bytes) {
         gpu::GpuEndpoint& used = core();
         const std::string copy = text_of(image);
@@ -293,6 +297,7 @@ void bind_gpu(nb::module_& module) {
              nb::arg("blocks"), nb::arg("scratch_bytes"), nb::arg("kernel_mode"))
         .def("handles", &PyGpuEndpoint::handles)
         .def("connect", &PyGpuEndpoint::connect, nb::arg("all_handles"))
+        .def("prepare", &PyGpuEndpoint::prepare)
         .def("load", &PyGpuEndpoint::load, nb::arg("key"), nb::arg("image"), nb::arg("shared_bytes"))
         .def("loaded", &PyGpuEndpoint::is_loaded, nb::arg("key"))
         .def("make_plan",

@@ -10,7 +10,7 @@ from trace_parts import write_part
 from unisono.algorithms import BUILT_IN
 from unisono.cli.main import main
 from unisono.collectives import COLLECTIVES
-from unisono.drawing.lessons import LESSONS
+from unisono.drawing.course import COURSE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -75,28 +75,30 @@ def test_root_options_and_language(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("preset", "title"),
+    ("lesson", "title"),
     [
-        ("four", "ring · 4"),
-        ("five", "ring · 5"),
-        ("identity", "all_gather/ring, all_reduce/ring · 4"),
-        ("nodes", "(node=4) · 8"),
-        ("race", "tree · 8"),
+        ("3", "Five ranks, eight steps"),
+        ("ring", "Five ranks, eight steps"),
+        ("halves", "Two halves"),
+        ("experts", "Mixture of experts"),
+        ("race", "The race"),
     ],
 )
-def test_presets(tmp_path, capsys, preset, title):
+def test_a_lesson_is_drawn_by_its_number_its_name_or_that_of_a_page(tmp_path, capsys, lesson, title):
     page = tmp_path / "page.html"
-    assert main(["draw", "--preset", preset, "-o", str(page), "--no-open"]) == 0
+    assert main(["draw", "--lesson", lesson, "-o", str(page), "--no-open", "--lang", "zh"]) == 0
     assert title in capsys.readouterr().out
-    assert ('"numbers":true' in page.read_text(encoding="utf-8")) == (preset not in ("nodes", "race"))
-
-
-@pytest.mark.parametrize("preset", LESSONS)
-def test_lessons_are_presets(tmp_path, capsys, preset):
-    page = tmp_path / "page.html"
-    assert main(["draw", "--preset", preset, "-o", str(page), "--no-open", "--lang", "zh"]) == 0
-    assert LESSONS[preset].title.en in capsys.readouterr().out
     assert '"language":"zh"' in page.read_text(encoding="utf-8")
+
+
+def test_the_course_is_drawn_into_a_folder_or_a_new_one_and_opened(tmp_path, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    assert main(["draw", "--course", "-o", str(tmp_path / "site")]) == 0
+    names = {path.name for path in (tmp_path / "site").glob("*.html")}
+    assert len(names) == 1 + sum(len(lesson.pages) for lesson in COURSE)
+    assert opened == [(tmp_path / "site" / "index.html").as_uri()]
+    assert f"{len(names)} pages" in capsys.readouterr().out
 
 
 def test_a_user_file_and_a_schedule_in_text_form_are_drawn(tmp_path, capsys):
@@ -132,10 +134,19 @@ def test_a_program_that_fails_its_proof_is_drawn_and_the_error_is_printed(tmp_pa
         (["ring", "--no-open"], "would discard the page"),
         (["ring", "--root", "1"], "has no root"),
         (["ring", "--node", "2"], "no option 'node'"),
-        (["ring", "--preset", "four"], "leave out names, size (-n), root, calls, network, bytes and options"),
-        (["--preset", "four", "-n", "5"], "leave out names, size (-n), root, calls, network, bytes and options"),
-        (["--preset", "zero3", "-n", "5"], "leave out names, size (-n), root, calls, network, bytes and options"),
-        (["--preset", "nodes", "--root", "1"], "leave out names, size (-n), root, calls, network, bytes and options"),
+        (["ring", "--lesson", "3"], "leave out names, size (-n), root, calls, network, bytes and options"),
+        (["--lesson", "ring", "-n", "5"], "leave out names, size (-n), root, calls, network, bytes and options"),
+        (["--lesson", "zero3", "-n", "5"], "leave out names, size (-n), root, calls, network, bytes and options"),
+        (["--lesson", "hosts", "--root", "1"], "leave out names, size (-n), root, calls, network, bytes and options"),
+        (["--lesson", "9"], "no lesson '9'; expected 1 to 8, or one of rank, sums, reduce, broadcast, ring"),
+        (["--lesson", "zero4"], "did you mean 'zero3'?"),
+        (
+            ["--preset", "four"],
+            "expected --lesson NAME or draw(lesson=NAME) instead of 'four', with one of rank, sums",
+        ),
+        (["--course", "ring"], "expected no names, -n, --all, --lesson, --network or --bytes"),
+        (["--course", "-n", "3"], "expected no names, -n, --all, --lesson, --network or --bytes"),
+        (["--course", "--no-open"], "would discard the page"),
         (["--all"], "into a folder"),
         (["ring", "--all", "-o", "site"], "expected -o FOLDER, and no names"),
         (["--all", "-o", "/dev/null/site", "--no-open"], "pages cannot be written there"),
@@ -146,8 +157,8 @@ def test_a_program_that_fails_its_proof_is_drawn_and_the_error_is_printed(tmp_pa
         (["ring", "--network", "polaris", "-n", "100000"], "expected: between 1 and 2240 ranks"),
         (["ring", "--bytes", "1MiB"], "expected: a network as well, such as --network dgx-h100"),
         (["ring", "--network", "ideal", "--bytes", "many"], "many"),
-        (["--preset", "four", "--network", "ideal"], "leave out names"),
-        (["--all", "-o", "site", "--network", "ideal"], "no names, --preset, --network or --bytes"),
+        (["--lesson", "ring", "--network", "ideal"], "leave out names"),
+        (["--all", "-o", "site", "--network", "ideal"], "no names, --lesson, --network or --bytes"),
     ],
 )
 def test_invalid_arguments_are_explained(capsys, arguments, complaint):
@@ -166,9 +177,8 @@ def test_all_pages_are_drawn_into_a_folder(tmp_path, capsys):
         assert f"{algorithm.collective}-{algorithm.name}.html" in pages
     for collective in COLLECTIVES:
         assert f"compare-{collective}.html" in pages
-    assert {"index.html", "preset-four.html", "preset-identity.html", "preset-race.html"} <= pages
-    assert {f"{name}.html" for name in LESSONS} <= pages
-    linked = re.findall(r'"(?:page|compare)":"([^"]+)"', (site / "index.html").read_text(encoding="utf-8"))
+    assert {"index.html", "lesson-1-rank.html", "lesson-7-zero3.html", "lesson-8-race.html"} <= pages
+    linked = re.findall(r'"(?:page|file|compare)":"([^"]+)"', (site / "index.html").read_text(encoding="utf-8"))
     assert set(linked) == pages - {"index.html"}
 
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from browser import RIGHT, SHIFT
+from browser import RIGHT
 from stories import group, ring_of_three
 from stories import run as story
 from unisono.drawing.runs import write_run_page
@@ -17,8 +17,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_keys_and_buttons_zoom_and_pan(browser, drawn):
-    from selenium.webdriver.common.action_chains import ActionChains
-
     show(browser, drawn(4), "#call=2")
     span = "(() => { const { from, to } = unisono.timeline.look().range; return to - from; })()"
     whole = browser.run(span)
@@ -26,7 +24,7 @@ def test_keys_and_buttons_zoom_and_pan(browser, drawn):
     near = browser.run(span)
     assert near == pytest.approx(whole / 1.5)
     before = browser.run("unisono.state.get('from')")
-    ActionChains(browser.driver, duration=0).key_down(SHIFT).send_keys(RIGHT).key_up(SHIFT).perform()
+    browser.press_with_shift(RIGHT)
     assert browser.run("unisono.state.get('from')") == pytest.approx(before + 0.2 * near)
     browser.press("-", "-")
     assert browser.run("unisono.state.get('from')") is None

@@ -61,7 +61,7 @@ def test_the_error_for_an_unknown_option_lists_the_known_ones():
     with pytest.raises(UsageError, match="did you mean node="):
         draw("hierarchical", nod=2)
     with pytest.raises(
-        UsageError, match="arguments: size, root, numbers, language, preset, calls, network, nbytes; options: node"
+        UsageError, match="arguments: size, root, numbers, language, lesson, calls, network, nbytes; options: node"
     ):
         draw("ring", "hierarchical", colour=2)
     with pytest.raises(UsageError, match="options: none"):
@@ -127,13 +127,12 @@ def test_compared_algorithms_take_the_options_that_they_declare():
 
 
 @pytest.mark.parametrize(
-    ("preset", "title"), [("five", "all_reduce/ring · 5"), ("zero3", "ZeRO-3 / FSDP"), ("busbw", "Why bus bandwidth")]
+    ("lesson", "title"), [(3, "Five ranks, eight steps"), ("zero3", "ZeRO-3"), ("busbw", "Why 2(p−1)/p")]
 )
-def test_presets_and_lessons_are_drawn_by_name(preset, title):
-    made = draw(preset=preset, language="zh")
-    assert made.title.startswith(title)
+def test_lessons_are_drawn_by_number_or_name(lesson, title):
+    made = draw(lesson=lesson, language="zh")
+    assert made.title == title
     assert '"language":"zh"' in made.html
-    assert ('"numbers":true' in made.html) == (preset == "five")
 
 
 def test_a_drawing_displays_itself_in_a_frame_in_a_notebook():
@@ -165,11 +164,13 @@ def test_invalid_calls_raise_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="language='fr'"):
         draw("ring", language="fr")
     with pytest.raises(UsageError, match="language='fr'"):
-        draw(preset="four", language="fr")
-    with pytest.raises(UsageError, match=r"no preset 'zero4'; expected four, .* zero3, busbw"):
-        draw(preset="zero4")
-    with pytest.raises(UsageError, match="the preset 'four' determines what is drawn; leave out"):
-        draw(size=5, preset="four")
+        draw(lesson="ring", language="fr")
+    with pytest.raises(UsageError, match=r"no lesson 'zero4'; expected 1 to 8, or one of .*; did you mean 'zero3'"):
+        draw(lesson="zero4")
+    with pytest.raises(UsageError, match="lesson 'ring' determines what is drawn; leave out"):
+        draw(size=5, lesson="ring")
+    with pytest.raises(UsageError, match=r"no presets any more: .* instead of 'four', with one of rank, sums"):
+        draw(preset="four")
     with pytest.raises(UsageError, match="calls of a recorded run"):
         draw("ring", calls=(1, 2))
     with pytest.raises(UsageError, match=r"there is no folder .*nowhere'; create it first"):

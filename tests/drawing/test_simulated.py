@@ -179,6 +179,6 @@ def test_arguments_that_make_no_sense_are_explained(arguments, text):
         draw("ring", **arguments)
 
 
-def test_a_preset_and_a_run_take_no_network():
+def test_a_lesson_and_a_run_take_no_network():
     with pytest.raises(UsageError, match="leave out names"):
-        draw(preset="four", network="ideal")
+        draw(lesson="ring", network="ideal")

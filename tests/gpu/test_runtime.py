@@ -38,6 +38,7 @@ def connect(comm, kernel_mode):
         _engine.GpuDriver("libcuda.so.1"), link.endpoint, board, 0, 16, BLOCKS, 1 << 20, kernel_mode
     )
     made.connect(exchange(comm, made.handles()))
+    made.prepare()
     comm.barrier()
     made.load(KERNEL, host_image("float32", "sum", None, 16), 0)
     return made

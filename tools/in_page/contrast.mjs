@@ -4,6 +4,7 @@
   const checks = globalThis.pageChecks;
   const TEXT = 4.5;
   const LARGE = 3; // from 24 px, or 18.7 px in bold; also edges of controls
+  const INACTIVE = 0.5; // contents of a rank that has not entered the call, or that is not selected; not its name
   const MOST = 12; // findings of one kind
 
   const one = document.createElement("canvas");
@@ -42,13 +43,12 @@
 
   /** The colour behind an element. */
   const groundOf = (element) => {
-    const layers = [];
-    for (let at = element; at; at = at.parentElement) {
-      const colour = colourOf(getComputedStyle(at).backgroundColor);
-      if (colour[3]) layers.push(colour);
-      if (colour[3] === 255) break;
+    if (!element) return [255, 255, 255, 255];
+    if (!checks.grounds.has(element)) {
+      const colour = colourOf(getComputedStyle(element).backgroundColor);
+      checks.grounds.set(element, colour[3] === 255 ? colour : over(colour, groundOf(element.parentElement)));
     }
-    return layers.reduceRight((below, above) => over(above, below), [255, 255, 255, 255]);
+    return checks.grounds.get(element);
   };
   const neededFor = (size, bold) => (size >= 24 || (bold && size >= 18.66) ? LARGE : TEXT);
 
@@ -59,14 +59,15 @@
     copy.height = canvas.height;
     const pen = copy.getContext("2d", { willReadFrequently: true });
     pen.drawImage(canvas, 0, 0);
-    return pen.getImageData(0, 0, copy.width, copy.height);
+    const { data } = pen.getImageData(0, 0, copy.width, copy.height);
+    return { data: new Uint32Array(data.buffer), width: copy.width, height: copy.height };
   };
 
   function onCanvases(texts) {
     const found = [];
     const pictures = new Map();
     for (const { element, text, mark } of texts) {
-      if (!mark) continue;
+      if (!mark || (mark.alpha < INACTIVE && !mark.bold)) continue;
       if (!pictures.has(element)) {
         pictures.set(element, { image: pictureOf(element), ground: groundOf(element) });
       }
@@ -89,20 +90,18 @@
 
   /** The most frequent colour in and closely around a text. */
   function commonest({ data, width, height }, corners) {
-    const xs = corners.map(([x]) => x);
-    const ys = corners.map(([, y]) => y);
+    const [left, top, right, bottom] = checks.boxOf(corners).map(Math.floor);
     const counts = new Map();
     let best = null;
-    for (let y = Math.max(0, Math.floor(Math.min(...ys)) - 1); y <= Math.min(height - 1, Math.max(...ys) + 1); y++) {
-      for (let x = Math.max(0, Math.floor(Math.min(...xs)) - 2); x <= Math.min(width - 1, Math.max(...xs) + 2); x++) {
-        const at = 4 * (y * width + x);
-        const key = data[at] * 2 ** 24 + data[at + 1] * 2 ** 16 + data[at + 2] * 2 ** 8 + data[at + 3];
-        const count = (counts.get(key) ?? 0) + 1;
-        counts.set(key, count);
-        if (!best || count > best.count) best = { count, colour: [...data.slice(at, at + 4)] };
+    for (let y = Math.max(0, top - 1); y <= Math.min(height - 1, bottom + 1); y++) {
+      for (let x = Math.max(0, left - 2); x <= Math.min(width - 1, right + 2); x++) {
+        const colour = data[y * width + x];
+        const count = (counts.get(colour) ?? 0) + 1;
+        counts.set(colour, count);
+        if (!best || count > best.count) best = { count, colour };
       }
     }
-    return best?.colour;
+    return best && [0, 8, 16, 24].map((shift) => (best.colour >>> shift) & 255);
   }
 
   function inDrawings(texts) {
@@ -135,26 +134,34 @@
     return found;
   }
 
+  /** The element around a text that has a gradient behind it, if it has. */
+  const gradientOf = (element, known) => {
+    if (!element) return null;
+    if (!known.has(element)) {
+      const { backgroundImage, backgroundColor } = getComputedStyle(element);
+      const own = backgroundImage.includes("gradient");
+      const ends = backgroundImage !== "none" || colourOf(backgroundColor)[3] === 255;
+      known.set(element, own ? element : ends ? null : gradientOf(element.parentElement, known));
+    }
+    return known.get(element);
+  };
+
   /** Texts on a gradient must be readable on each of its colours. */
   function onGradients(texts) {
     const found = [];
+    const known = new Map();
     for (const { element, text, mark } of texts) {
-      if (mark || element instanceof SVGElement) continue;
-      for (let at = element; at; at = at.parentElement) {
-        const { backgroundImage, backgroundColor } = getComputedStyle(at);
-        if (backgroundImage.includes("gradient")) {
-          const style = getComputedStyle(element);
-          const below = groundOf(at);
-          for (const stop of backgroundImage.match(/(rgba?|color|hsl|oklab|oklch)\([^()]*\)/g) ?? []) {
-            const behind = over(colourOf(stop), below);
-            const ratio = checks.ratio(over(colourOf(style.color), behind), behind);
-            if (ratio < neededFor(Number.parseFloat(style.fontSize), style.fontWeight >= 600)) {
-              found.push(["contrast of text", checks.pathOf(element), text, `${few(ratio)}: on ${css(behind)}`]);
-              break;
-            }
-          }
-        }
-        if (colourOf(backgroundColor)[3] === 255 || backgroundImage !== "none") break;
+      const at = mark || element instanceof SVGElement ? null : gradientOf(element, known);
+      if (!at) continue;
+      const style = getComputedStyle(element);
+      const below = groundOf(at);
+      const stops = getComputedStyle(at).backgroundImage.match(/(rgba?|color|hsl|oklab|oklch)\([^()]*\)/g) ?? [];
+      for (const stop of stops) {
+        const behind = over(colourOf(stop), below);
+        const ratio = checks.ratio(over(colourOf(style.color), behind), behind);
+        if (ratio >= neededFor(Number.parseFloat(style.fontSize), style.fontWeight >= 600)) continue;
+        found.push(["contrast of text", checks.pathOf(element), text, `${few(ratio)}: on ${css(behind)}`]);
+        break;
       }
     }
     return found;
@@ -180,8 +187,7 @@
   checks.over = over;
 
   /** All findings about contrast, as [check, element, text, measured]. */
-  checks.contrast = () => {
-    const texts = checks.texts();
+  checks.contrast = (texts = checks.texts()) => {
     return [onCanvases, inDrawings, onGradients, edges].flatMap((find) => find(texts).slice(0, MOST));
   };
 })();

@@ -62,6 +62,7 @@
 
   /** Begin to record; return how many times to press Tab. */
   checks.watchFocus = () => {
+    checks.forget();
     document.activeElement?.blur();
     scrollTo(0, 0);
     stops = [];
@@ -72,6 +73,7 @@
 
   /** All findings about the focus, as [check, element, text, measured]. */
   checks.focus = () => {
+    checks.forget();
     removeEventListener("focusin", arrived);
     const found = [];
     const seen = new Set(stops.map(({ element }) => element));

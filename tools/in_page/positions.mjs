@@ -13,15 +13,16 @@
     if (button && button.getAttribute("aria-pressed") !== "true") button.click();
   };
 
-  /** The positions to look at: { at, moving }; a page without a player has one. */
-  function positions() {
-    const { player, state, times } = globalThis.unisono ?? {};
+  /** The positions to look at: { at, moving }; a page without a player has one. Most of them do without the beginning,
+   * where nothing has happened. */
+  function positions(beginning) {
+    const { player, state, times, replay } = globalThis.unisono ?? {};
     if (!player) return [{ at: null, moving: false }];
     const length = player.length();
-    const byTime = Boolean(times) || state.get("by") === "time";
+    const byTime = Boolean(times ?? replay) || state.get("by") === "time";
     const rest = Math.max(1, Math.floor(length * MIDDLE));
     const all = [
-      { at: 0, moving: byTime && length > 0 },
+      ...(beginning ? [{ at: 0, moving: byTime && length > 0 }] : []),
       { at: Math.max(0, rest - MIDDLE), moving: true },
       { at: rest, moving: byTime && rest < length },
       { at: length, moving: false },
@@ -30,12 +31,15 @@
   }
 
   /** Findings as [check, element, text, measured, position]. */
-  checks.atAllPositions = async () => {
+  checks.atAllPositions = async (beginning) => {
     const found = [];
     await checks.settled();
-    for (const { at, moving } of positions()) {
+    for (const { at, moving } of positions(beginning)) {
       if (at !== null) globalThis.unisono.player.go(at, false);
-      for (const one of [...checks.boxes(moving), ...checks.contrast()]) found.push([...one, at]);
+      const texts = checks.texts();
+      const here = checks.boxes(moving, texts);
+      if (!moving) here.push(...checks.contrast(texts));
+      for (const one of here) found.push([...one, at]);
     }
     return found;
   };

@@ -1,8 +1,8 @@
 // Records what a page paints on its canvases, so that texts on them can be measured like elements. It runs in every
 // document before the scripts of the page.
 //
-// A mark is { kind: "text", text, size, bold, colour, alpha, corners }, { kind: "fill", box } (an opaque area) or
-// { kind: "line", points }; corners, boxes and points are in pixels of the canvas, in the order of painting.
+// A mark is { kind: "text", text, size, bold, colour, alpha, corners }, { kind: "fill", corners } (an opaque area) or
+// { kind: "line", points }; corners and points are in pixels of the canvas, in the order of painting.
 
 (() => {
   const MOST_MARKS = 20000; // of one canvas
@@ -55,7 +55,7 @@
   watch("drawImage", (context, source, x, y, ...rest) => {
     if (!(source instanceof HTMLCanvasElement)) return;
     if (rest.length) {
-      add(context, { kind: "fill", box: boxOf(rectangle(context, x, y, rest[0], rest[1])) });
+      add(context, { kind: "fill", corners: rectangle(context, x, y, rest[0], rest[1]) });
       return;
     }
     for (const mark of marks.get(source) ?? []) add(context, mark);
@@ -85,7 +85,7 @@
     });
   });
   watch("fillRect", (context, ...box) => {
-    if (isOpaque(context)) add(context, { kind: "fill", box: boxOf(rectangle(context, ...box)) });
+    if (isOpaque(context)) add(context, { kind: "fill", corners: rectangle(context, ...box) });
   });
 
   const pathOf = (context) => {
@@ -132,7 +132,7 @@
   }
   watch("fill", (context) => {
     if (!isOpaque(context)) return;
-    for (const part of pathOf(context)) if (part.length > 2) add(context, { kind: "fill", box: boxOf(part) });
+    for (const part of pathOf(context)) if (part.length > 2) add(context, { kind: "fill", corners: part });
   });
   watch("stroke", (context) => {
     if (context.globalAlpha < 0.3) return;

@@ -220,7 +220,11 @@ void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input
 // Makes memory for copies before any kernel waits. A peer whose thread waits in the driver for its own kernel cannot
 // open memory, and the kernel may wait for this rank; so a call does not wait until its buffers are open everywhere,
 // but runs on copies, if it is not too large.
-void GpuEndpoint::prepare_staging() {
+void GpuEndpoint::prepare() {
+    const std::lock_guard lock(calls_);
+    check_open();
+    const CurrentContext current = device_->enter();
+    const CaptureAllowance allowance(driver_);
     const std::uint64_t all = size() < 64 ? (std::uint64_t{1} << size()) - 1 : ~std::uint64_t{0};
     const Wait what{rank(), 0, deadline_after(std::chrono::seconds(60)), false};
     for (const std::uint32_t user : {0u, 1u, sends}) {

@@ -93,7 +93,6 @@ void GpuEndpoint::connect(const std::vector<std::string>& all) {
                       "cuIpcOpenMemHandle");
     }
     thread_ = endpoint_.start_thread([this] { serve(); });
-    prepare_staging();
 }
 
 int GpuEndpoint::load(const std::string& key, const std::string& image, unsigned shared_bytes) {

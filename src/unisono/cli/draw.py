@@ -7,6 +7,7 @@ A name is a built-in algorithm, your own file (`unisono draw my_algo.py -n 5`), 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import webbrowser
 
 from rich.markup import escape
@@ -18,10 +19,9 @@ from unisono.cli.output import console, progress_bar
 from unisono.cli.watchdog import watched
 from unisono.collectives import Words
 from unisono.drawing import messages
-from unisono.drawing.drawing import SIZE, SIZE_OF_SEVERAL, Drawing, Request, draw_request
+from unisono.drawing.course import course_names
+from unisono.drawing.drawing import SIZE, SIZE_OF_SEVERAL, Drawing, Request, draw_request, presets_are_lessons
 from unisono.drawing.gallery import write_gallery
-from unisono.drawing.lessons import LESSONS
-from unisono.drawing.presets import PRESETS
 from unisono.drawing.simulated import Conditions
 from unisono.errors import UsageError
 
@@ -51,9 +51,14 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--bytes", metavar="SIZE", help="size of the vector on the network, such as 64KiB (default 1MiB)"
     )
     parser.add_argument("--numbers", action="store_true", help="open the page with numbers in the cells")
-    presets = [*PRESETS, *LESSONS]
     parser.add_argument(
-        "--preset", choices=presets, metavar="PRESET", help=f"draw a ready-made page instead: {', '.join(presets)}"
+        "--lesson",
+        metavar="NAME",
+        help=f"draw a lesson of the course, by number or name: {', '.join(course_names())}",
+    )
+    parser.add_argument("--preset", help=argparse.SUPPRESS)  # of earlier versions; refused with a hint
+    parser.add_argument(
+        "--course", action="store_true", help="draw the whole course into the folder given by -o (default: a new one)"
     )
     parser.add_argument(
         "--all", action="store_true", help="draw every algorithm into the folder given by -o, which is created"
@@ -75,7 +80,9 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page and open it."""
-    if args.all:
+    if args.preset is not None:
+        raise UsageError(presets_are_lessons(args.preset))
+    if args.all or args.course:
         return _gallery(args)
     return draw_page(_request(args), args.output, not args.no_open)
 
@@ -116,7 +123,7 @@ def _request(args: argparse.Namespace) -> Request:
     network = None if args.network is None else networks.load(args.network)
     sizes = () if args.bytes is None else (parse_bytes(args.bytes, args.bytes),)
     return Request(
-        args.names, args.size, args.root, args.numbers, args.lang, args.preset, calls=args.calls, options=options,
+        args.names, args.size, args.root, args.numbers, args.lang, args.lesson, calls=args.calls, options=options,
         conditions=Conditions(network, sizes),
     )  # fmt: skip
 
@@ -148,14 +155,18 @@ def _calls(text: str) -> tuple[int, int | None]:
 
 
 def _gallery(args: argparse.Namespace) -> int:
-    """Write a page for everything."""
-    if args.names or args.preset or args.network or args.bytes or not args.output:
+    """Write the course, and with --all a page for everything."""
+    needless = args.names or args.lesson or args.network or args.bytes
+    if args.course and (needless or args.all or args.size):
+        raise UsageError(messages.COURSE_ALONE())
+    if args.all and (needless or not args.output):
         raise UsageError(messages.GALLERY_ALONE())
+    check_output(args.output, not args.no_open)
     with progress_bar() as progress:
         bar = progress.add_task("drawing", total=None)
         index = write_gallery(
-            args.output,
-            args.size or SIZE_OF_SEVERAL,
+            args.output or tempfile.mkdtemp(prefix="unisono-"),
+            (args.size or SIZE_OF_SEVERAL) if args.all else None,
             args.lang,
             written=lambda path: progress.update(bar, advance=1, description=escape(path.name)),
         )

@@ -6,7 +6,7 @@ import html
 import tempfile
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -17,14 +17,13 @@ from unisono.algorithms.host_options import network_options
 from unisono.algorithms.user_files import Watch, WrittenSchedule, resolve
 from unisono.collectives import Words
 from unisono.drawing import messages
-from unisono.drawing.lessons import LESSONS
+from unisono.drawing.course import course_names, find_page, lesson_page
 from unisono.drawing.page import Settings, write_page
-from unisono.drawing.presets import PRESETS
 from unisono.drawing.runs import is_trace, write_run_page
 from unisono.drawing.scene import MOST_RANKS_ON_STAGE, Scene, on_hosts, outline_of, scene_of
 from unisono.drawing.simulated import Conditions, drawn_alone, networks_for, race
 from unisono.errors import UsageError
-from unisono.message import ENGLISH, listed
+from unisono.message import ENGLISH, Message, listed
 from unisono.networks import Network, load
 from unisono.schedule import Schedule
 from unisono.simulator.messages import NOT_A_NETWORK
@@ -33,7 +32,7 @@ from unisono.tracing.run import Run
 
 SIZE, SIZE_OF_SEVERAL = 4, 8  # default numbers of ranks: for one algorithm, and for a comparison
 FRAME_HEIGHT = 860  # of the frame in a notebook, in pixels
-ARGUMENTS = ("size", "root", "numbers", "language", "preset", "calls", "network", "nbytes")
+ARGUMENTS = ("size", "root", "numbers", "language", "lesson", "calls", "network", "nbytes")
 # Names from other interfaces that users try.
 MEANT = {"n": "size", "ranks": "size", "world_size": "size", "nranks": "size", "lang": "language", "bytes": "nbytes"}
 
@@ -93,7 +92,7 @@ class Request:
     root: int | None = None
     numbers: bool = False
     language: str | None = None
-    preset: str | None = None
+    lesson: str | int | None = None
     calls: Calls | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     conditions: Conditions = field(default_factory=Conditions)
@@ -110,7 +109,7 @@ def draw(
     root: int | None = None,
     numbers: bool = False,
     language: str | None = None,
-    preset: str | None = None,
+    lesson: str | int | None = None,
     calls: Calls | None = None,
     network: Network | str | PathLike[str] | None = None,
     nbytes: int | None = None,
@@ -131,7 +130,8 @@ def draw(
     ``draw("run/")`` or ``draw("run.json")`` draws a recorded run, which may also be given as ``read_run`` returns it;
     ``calls`` selects some of its calls, as in ``calls=(100, 200)`` (default: all that fit).
 
-    ``preset`` names a ready-made page: ``draw(preset="four")``, ``draw(preset="zero3")``.
+    ``lesson`` draws a page of the course, by number or name: ``draw(lesson=3)``, ``draw(lesson="zero3")``. The whole
+    course is written by ``unisono draw --course``.
 
     UsageError is raised if the arguments cannot work. An algorithm that fails its proof is drawn up to its error. For
     example::
@@ -140,7 +140,7 @@ def draw(
     """
     names = tuple(_flattened(algorithms))
     conditions = Conditions(_loaded(network), () if nbytes is None else (nbytes,))
-    return draw_request(Request(names, size, root, numbers, language, preset, calls, options, conditions))
+    return draw_request(Request(names, size, root, numbers, language, lesson, calls, options, conditions))
 
 
 def draw_request(
@@ -149,8 +149,10 @@ def draw_request(
     """Draw a request; ``watch`` watches code of the user, ``progress`` is called before each name is drawn."""
     if request.language not in (None, "en", "zh"):
         raise UsageError(messages.WRONG_LANGUAGE(language=request.language))
-    if request.preset is not None:
-        return _draw_preset(request)
+    if "preset" in request.options:
+        raise UsageError(presets_are_lessons(request.options["preset"]))
+    if request.lesson is not None:
+        return _draw_lesson(request)
     if not request.names:
         raise UsageError(messages.NOTHING_TO_DRAW())
     if any(map(_is_run, request.names)):
@@ -187,19 +189,18 @@ def draw_scenes(
     return Drawing(title, write_page(scenes, title, settings, simulated, race), failures)
 
 
-def _draw_preset(request: Request) -> Drawing:
-    name = request.preset or ""
+def presets_are_lessons(preset: object) -> Message:
+    """Return the error for a preset, which earlier versions had."""
+    return messages.PRESETS_ARE_LESSONS(preset=str(preset), names=listed(course_names()))
+
+
+def _draw_lesson(request: Request) -> Drawing:
+    name = request.lesson if request.lesson is not None else ""
+    find_page(name)
     given = (request.size, request.root, request.calls) != (None, None, None) or _is_simulated(request)
     if request.names or request.options or given:
-        raise UsageError(messages.PRESET_ALONE(preset=name))
-    if name in LESSONS:
-        return Drawing(LESSONS[name].title.en, LESSONS[name].write(Settings(language=request.language)))
-    if name not in PRESETS:
-        raise UsageError(messages.NO_PRESET(preset=name, presets=listed([*PRESETS, *LESSONS])))
-    preset = PRESETS[name]
-    scenes, settings = preset.make(preset)
-    settings = replace(settings, numbers=request.numbers or settings.numbers, language=request.language)
-    return draw_scenes(scenes, settings, race=preset.race(scenes))
+        raise UsageError(messages.LESSON_ALONE(lesson=str(name)))
+    return Drawing(*lesson_page(name, request.language, request.numbers))
 
 
 def _draw_run(request: Request, progress: Callable[[str], None]) -> Drawing:

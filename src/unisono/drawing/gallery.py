@@ -1,19 +1,17 @@
-"""Writes the gallery: a page for every algorithm, comparisons, lessons, and an index. It needs no server."""
+"""Writes the gallery: the course, a page for every algorithm, comparisons, and an index. It needs no server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from unisono.algorithms import Algorithm, algorithms_of
 from unisono.collectives import COLLECTIVES, Collective
 from unisono.drawing import messages
+from unisono.drawing.course import write_course
 from unisono.drawing.drawing import draw_scenes
-from unisono.drawing.lessons import LESSONS
 from unisono.drawing.page import Settings, fill_template, script
-from unisono.drawing.presets import PRESETS
 from unisono.drawing.scene import Scene, scene_of
 from unisono.drawing.simulated import FEWER_NETWORKS, networks_for, race
 from unisono.errors import UsageError
@@ -26,22 +24,21 @@ WELL_KNOWN = "ring"  # readers compare the others with it
 
 def write_gallery(
     folder: str | Path,
-    size: int = 8,
+    size: int | None = 8,
     language: str | None = None,
     written: Callable[[Path], None] = lambda path: None,
 ) -> Path:
-    """Write all pages for ``size`` ranks and return the index; ``written`` is called after each page."""
+    """Write the course and all pages for ``size`` ranks, or the course alone (None), and return the index.
+
+    ``written`` is called after each page.
+    """
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        index: dict[str, Any] = {
-            "size": size,
-            "collectives": [],
-            "presets": list(_presets(target, language, written)),
-            "lessons": list(_lessons(target, language, written)),
-        }
-        for collective in COLLECTIVES:
-            index["collectives"].append(_collective(target, collective, size, language, written))
+        course = write_course(target, language, INDEX, written, algorithms=size is not None)
+        index: dict[str, Any] = {"size": size, "course": list(course), "collectives": []}
+        for collective in COLLECTIVES if size is not None else ():
+            index["collectives"].append(_collective(target, collective, size or 0, language, written))
         data = {"index": index, "settings": Settings(language=language).as_dict(), "home": None}
         path = target / INDEX
         path.write_text(fill_template("page.html", "Unisono", data, script("index")), encoding="utf-8")
@@ -49,26 +46,6 @@ def write_gallery(
         raise UsageError(messages.GALLERY_NOT_WRITABLE(folder=str(folder), reason=error.strerror)) from error
     written(path)
     return path
-
-
-def _presets(target: Path, language: str | None, written: Callable[[Path], None]) -> Iterator[dict[str, Any]]:
-    for name, preset in PRESETS.items():
-        scenes, settings = preset.make(preset)
-        path = target / f"preset-{name}.html"
-        _write(path, scenes, replace(settings, language=language, home=INDEX), preset.race(scenes))
-        written(path)
-        yield {
-            "name": name, "page": path.name, "title": preset.title._asdict(), "words": preset.words._asdict(),
-            **_thumbnail(scenes[-1]),
-        }  # fmt: skip
-
-
-def _lessons(target: Path, language: str | None, written: Callable[[Path], None]) -> Iterator[dict[str, Any]]:
-    for name, lesson in LESSONS.items():
-        path = target / f"{name}.html"
-        path.write_text(lesson.write(Settings(language=language, home=INDEX)), encoding="utf-8")
-        written(path)
-        yield {"name": name, "page": path.name, "title": lesson.title._asdict(), "words": lesson.words._asdict()}
 
 
 def _collective(

@@ -6,24 +6,31 @@ from unisono.message import Template
 
 NOTHING_TO_DRAW = Template(
     "drawing.nothing_to_draw",
-    "there is nothing to draw; expected a name, as in draw('ring', size=5) or `unisono draw ring -n 5`, or a preset",
-    "没有要画的内容；应给出名称，例如 draw('ring', size=5) 或 `unisono draw ring -n 5`，或者给出预设页面",
+    "there is nothing to draw; expected a name, as in draw('ring', size=5) or `unisono draw ring -n 5`, or a lesson",
+    "没有要画的内容；应给出名称，例如 draw('ring', size=5) 或 `unisono draw ring -n 5`，或者给出一节课",
 )
 NOT_DRAWABLE = Template(
     "drawing.not_drawable",
     "cannot draw {found}; expected a name, a file, an @algorithm, a schedule or a recorded run",
     "无法绘制 {found}；应为名称、文件、@algorithm、调度或已记录的运行",
 )
-PRESET_ALONE = Template(
-    "drawing.preset_alone",
-    "the preset {preset!r} determines what is drawn; leave out names, size (-n), root, calls, network, bytes "
-    "and options",
-    "预设页面 {preset!r} 已经决定了要画的内容；请去掉名称、size（-n）、root、calls、网络、字节数和选项",
+LESSON_ALONE = Template(
+    "drawing.lesson_alone",
+    "lesson {lesson!r} determines what is drawn; leave out names, size (-n), root, calls, network, bytes and options",
+    "课程页面 {lesson!r} 已经决定了要画的内容；请去掉名称、size（-n）、root、calls、网络、字节数和选项",
 )
-NO_PRESET = Template(
-    "drawing.no_preset",
-    "there is no preset {preset!r}; expected {presets}",
-    "没有预设页面 {preset!r}；应为 {presets} 之一",
+NO_LESSON = Template(
+    "drawing.no_lesson",
+    "the course has no lesson {lesson!r}; expected 1 to {count}, or one of {names}{hint}",
+    "课程中没有 {lesson!r} 这一课；应为 1 至 {count}，或者 {names} 之一{hint}",
+)
+DID_YOU_MEAN = Template("drawing.did_you_mean", "; did you mean {near!r}?", "；是不是 {near!r}？")
+PRESETS_ARE_LESSONS = Template(
+    "drawing.presets_are_lessons",
+    "there are no presets any more: their pages are in the course; expected --lesson NAME or draw(lesson=NAME) "
+    "instead of {preset!r}, with one of {names}",
+    "不再有预设页面：它们已成为课程的一部分；请用 --lesson 名称 或 draw(lesson=名称) 代替 {preset!r}，名称为 "
+    "{names} 之一",
 )
 RUN_ALONE = Template(
     "drawing.run_alone",
@@ -125,6 +132,11 @@ PAGE_NOT_KEPT = Template(
 )
 GALLERY_ALONE = Template(
     "drawing.gallery_alone",
-    "--all draws everything into a folder; expected -o FOLDER, and no names, --preset, --network or --bytes",
-    "--all 会把全部页面写入一个目录；请用 -o 给出目录，不要给出名称、--preset、--network 或 --bytes",
+    "--all draws everything into a folder; expected -o FOLDER, and no names, --lesson, --network or --bytes",
+    "--all 会把全部页面写入一个目录；请用 -o 给出目录，不要给出名称、--lesson、--network 或 --bytes",
+)
+COURSE_ALONE = Template(
+    "drawing.course_alone",
+    "--course draws the whole course into a folder; expected no names, -n, --all, --lesson, --network or --bytes",
+    "--course 会把整个课程写入一个目录；不要给出名称、-n、--all、--lesson、--network 或 --bytes",
 )

@@ -1,8 +1,9 @@
 """Puts scenes and the files of the folder ``page/`` into one HTML file, which needs no server and loads nothing.
 
 The scripts are ES modules, so that tests can import them as they are: ``common/`` is shared, ``algorithm/``,
-``compare/``, ``run/`` and ``lessons/`` hold one kind of page each. Here they become one script: each module follows
-the modules that it imports, in its own scope. This requires that every import reads
+``compare/``, ``run/`` and ``lessons/`` hold one kind of page each; ``course/`` is the frame of a page of the course.
+Here they become one script: each module follows the modules that it imports, in its own scope. This requires that
+every import reads
 ``import { names } from "./file.mjs"``, without renaming, and that ``export`` stands before a function, a class or a
 const.
 """
@@ -25,7 +26,7 @@ ASSETS = Path(__file__).parent / "page"
 STYLES = (
     "common/colours", "common/frame", "common/stage", "common/playback_bar", "common/narration_panel",
     "algorithm/facts", "algorithm/code", "compare/compare", "simulated/simulated", "index", "lessons/training",
-    "lessons/training_panels", "lessons/lessons", "run/run",
+    "lessons/training_panels", "lessons/lessons", "run/run", "course/course", "course/course_index",
 )  # fmt: skip
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.\.?/[\w/]+)\.mjs";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
@@ -42,11 +43,16 @@ class Settings:
     offsets: tuple[int, ...] | None = None  # steps after which each of several scenes begins
     title: Words | None = None
     story: Words | None = None
+    algorithms: bool = False  # the pages of all algorithms are in the same folder
+    course: Mapping[str, Any] | None = None  # the place of the page in the course, and its texts
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain data."""
         words = {name: value and value._asdict() for name, value in (("title", self.title), ("story", self.story))}
-        return {"numbers": self.numbers, "language": self.language, "offsets": self.offsets, **words}
+        return {
+            "numbers": self.numbers, "language": self.language, "offsets": self.offsets,
+            "algorithms": self.algorithms, "course": self.course, **words,
+        }  # fmt: skip
 
 
 def write_page(

@@ -133,9 +133,15 @@ def _opened(link: Link, device: _engine.GpuDevice, agreement: Agreement, exchang
         endpoint.connect(handles)
         return b""
 
+    def prepare() -> bytes:
+        assert endpoint is not None
+        endpoint.prepare()
+        return b""
+
     try:
         handles = _together(make, exchange)
         _together(lambda: connect(handles), exchange)
+        _together(prepare, exchange)  # it waits for all ranks, so it begins when all of them are connected
     except BaseException:
         if endpoint is not None:
             endpoint.close()

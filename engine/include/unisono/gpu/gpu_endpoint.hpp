@@ -86,6 +86,8 @@ class GpuEndpoint {
     // The handle of this rank's memory; `connect` expects those of all ranks and opens them.
     std::string handles() const;
     void connect(const std::vector<std::string>& all);
+    // Makes memory for copies. It waits for the other ranks, so each of them has to be connected.
+    void prepare();
     int load(const std::string& key, const std::string& image, unsigned shared_bytes);
     bool is_loaded(const std::string& key) const { return kernels_.contains(key); }
     std::shared_ptr<GpuPlan> make_plan(PlanDescription description);
@@ -183,7 +185,6 @@ class GpuEndpoint {
     cuda::Address staging(std::uint32_t user, std::uint64_t bytes, std::uint64_t contacts, const Wait& what,
                           std::shared_ptr<Block>& block);
     void copy(cuda::Address to, cuda::Address from, std::uint64_t bytes, cuda::Stream stream) const;
-    void prepare_staging();
     DeviceMemory& staging_memory(std::uint32_t user, std::uint64_t bytes);
     void offer_copies(const GpuPlan& plan, const Call& call, const Block* input, const Block* output);
     void meet(std::uint64_t contacts, Wait what);

@@ -1,4 +1,4 @@
-// The index of the gallery: a card for each preset and each algorithm, with a small picture of its communication.
+// The index of the gallery: the lessons of the course, and a card for each algorithm, with a small picture of its communication.
 
 import { element, fill, shape } from "./common/dom.mjs";
 import { footer, header } from "./common/header.mjs";
@@ -7,7 +7,7 @@ import { State } from "./common/state.mjs";
 import { followTheme } from "./common/theme.mjs";
 import { few } from "./common/units.mjs";
 import { browserLanguage, WORDS } from "./common/words.mjs";
-import { lessonPicture } from "./lessons/lesson_pictures.mjs";
+import { courseHeading, courseSection } from "./course/course_cards.mjs";
 
 const THUMBNAIL = { width: 132, height: 92 };
 
@@ -19,51 +19,24 @@ const state = new State(
 );
 state.follow(location.hash);
 const words = () => WORDS[state.get("lang")];
-const top = header(page, state, words, (language) => ({
-  title: WORDS[language].galleryTitle,
-  chips: [WORDS[language].ranks(page.index.size)],
-  story: WORDS[language].galleryStory,
-  idea: WORDS[language].galleryIdea,
-}));
+const top = header(page, state, words, (language) => {
+  const w = WORDS[language];
+  const { size } = page.index; // null: the course alone
+  if (size === null) return { ...courseHeading(language), chips: [] };
+  return { title: w.galleryTitle, chips: [w.ranks(size)], story: w.galleryStory, idea: w.galleryIdea };
+});
 const body = element("main", { class: "gallery" });
 const foot = footer(state, words, []);
 root.append(top.node, body, foot.node);
 
 function render() {
-  fill(body, presets(), lessons(), ...page.index.collectives.map(section));
+  const lessons = courseSection(page.index, state.get("lang"), linkTo, thumbnail);
+  fill(body, lessons, ...page.index.collectives.map(section));
 }
 
 /** A link to a page that opens in the language of this one. */
 function linkTo(name) {
   return `${name}#lang=${state.get("lang")}`;
-}
-
-function presets() {
-  const cards = page.index.presets.map((preset) =>
-    element(
-      "a",
-      { class: "card", href: linkTo(preset.page) },
-      thumbnail(preset),
-      element("strong", {}, preset.title[state.get("lang")]),
-      element("p", {}, preset.words[state.get("lang")]),
-    ),
-  );
-  return element("section", {}, element("h2", {}, words().begin), element("div", { class: "cards" }, ...cards));
-}
-
-/** The lessons: what collectives are used for. */
-function lessons() {
-  const language = state.get("lang");
-  const cards = page.index.lessons.map(({ name, page: file, title, words: said }) =>
-    element(
-      "a",
-      { class: "card", href: linkTo(file) },
-      lessonPicture(name),
-      element("strong", {}, title[language]),
-      element("p", {}, said[language]),
-    ),
-  );
-  return element("section", {}, element("h2", {}, words().purpose), element("div", { class: "cards" }, ...cards));
 }
 
 function section(collective) {

@@ -5,6 +5,7 @@ import { showError } from "./common/error_page.mjs";
 import { replayed } from "./common/replay.mjs";
 import { unpack } from "./common/unpack.mjs";
 import { openCompare } from "./compare/compare.mjs";
+import { frameCourse } from "./course/frame.mjs";
 import { openSimulated } from "./simulated/simulated.mjs";
 
 const root = document.getElementById("page");
@@ -18,6 +19,7 @@ try {
   else if (race) globalThis.unisono = openCompare(root, page, scenes, await unpack(race.packed));
   else
     globalThis.unisono = scenes.length > 1 ? openCompare(root, page, scenes) : openAlgorithm(root, page, scenes[0]);
+  frameCourse(root, page, globalThis.unisono);
   document.documentElement.dataset.ready = "true";
 } catch (error) {
   showError(root, error);

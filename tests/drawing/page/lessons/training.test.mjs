@@ -3,8 +3,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import test from "node:test";
 import { notchOf, valueAt } from "../../../../src/unisono/drawing/page/common/sliders.mjs";
 import { countText, decimalBytes, exactBytes } from "../../../../src/unisono/drawing/page/common/units.mjs";
+import { COURSE_WORDS } from "../../../../src/unisono/drawing/page/course/course_words.mjs";
 import { allReduceOn, chunksSent, factorOf } from "../../../../src/unisono/drawing/page/lessons/busbw_model.mjs";
 import { BUSBW_WORDS } from "../../../../src/unisono/drawing/page/lessons/busbw_words.mjs";
+import { dispatched } from "../../../../src/unisono/drawing/page/lessons/experts_panel.mjs";
+import { ROWS_WORDS } from "../../../../src/unisono/drawing/page/lessons/experts_words.mjs";
 import { sizesOf } from "../../../../src/unisono/drawing/page/lessons/tensor_picture.mjs";
 import {
   cellAt,
@@ -24,11 +27,11 @@ import { TRAINING_WORDS } from "../../../../src/unisono/drawing/page/lessons/tra
 import { ring } from "../scenes.mjs";
 
 const folder = new URL("../../../../src/unisono/drawing/", import.meta.url);
-const recorded = ["data_parallel", "tensor_parallel", "zero3"].map((strategy) => ({
+const recorded = ["data_parallel", "tensor_parallel", "zero3", "experts"].map((strategy) => ({
   strategy,
   ...JSON.parse(readFileSync(new URL(`training/${strategy}.json`, folder), "utf-8")),
 }));
-const [dataParallel, tensorParallel, zero3] = recorded;
+const [dataParallel, tensorParallel, zero3, experts] = recorded;
 const at = (data, what) => data.moments.findIndex((moment) => moment.what === what);
 
 test("the formulas give the measured memory between backward pass and update, to the byte", () => {
@@ -44,13 +47,26 @@ test("the formulas give the measured memory between backward pass and update, to
 });
 
 test("the formulas give the bytes sent, exactly, plus those that tell which gradients exist", () => {
-  for (const data of recorded) {
+  for (const data of [dataParallel, tensorParallel, zero3]) {
     const given = { ...countParameters(data), ...activationsOf(data), ranks: data.ranks, precision: "float32" };
     const small = data.collectives.filter(({ members }) => !members.length);
     const told = small.reduce((sum, { sent_bytes: bytes }) => sum + bytes, 0);
     assert.equal(sentUpTo(data, data.moments.length - 1) - told, sentFormula(data.strategy, given));
     assert.equal(told, data === dataParallel ? 14 : 0);
   }
+});
+
+test("the formula for experts gives the bytes sent if a quarter of the rows stays on its rank", () => {
+  const { rows, sums, busiest, mean } = dispatched(experts);
+  assert.deepEqual(sums, [16, 18, 16, 14]);
+  assert.deepEqual([busiest, mean], [1, 16]);
+  const given = { ...countParameters(experts), ...activationsOf(experts), ranks: 4, precision: "float32" };
+  assert.equal(given.exchanges, 4);
+  const staying = rows.reduce((sum, counts, rank) => sum + counts[rank], 0) / 4; // rows, mean of the ranks
+  const small = experts.collectives.filter(({ name, members }) => name.endsWith("counts") || !members.length);
+  const told = small.reduce((sum, { sent_bytes: bytes }) => sum + bytes, 0);
+  const uneven = given.exchanges * (16 / 4 - staying) * 64 * 4;
+  assert.equal(sentUpTo(experts, experts.moments.length - 1) - told, sentFormula("experts", given) + uneven);
 });
 
 test("seven billion parameters in mixed precision take 112 GB; ZeRO-3 and tensor parallel divide that", () => {
@@ -108,7 +124,7 @@ test("every text exists in both languages and is used, and Chinese texts are in 
     (name) => name.endsWith(".mjs") && !name.endsWith("words.mjs"),
   );
   const code = files.map((name) => readFileSync(new URL(`page/${name}`, folder), "utf-8")).join("");
-  for (const words of [TRAINING_WORDS, BUSBW_WORDS]) {
+  for (const words of [TRAINING_WORDS, BUSBW_WORDS, ROWS_WORDS, COURSE_WORDS]) {
     assert.deepEqual(shapeOf(words.zh), shapeOf(words.en));
     assert.deepEqual(
       Object.keys(words.en).filter(

@@ -54,13 +54,9 @@ export function openAlgorithm(root, page, scene) {
   const story = storyPanel(scene, state, words, scene.on_stage ? stepSentences : outlineSentences);
   const contents = scene.on_stage ? contentsPanel(scene, state, words) : null;
   const main = element("div", { class: "main" }, figure, bar.node);
-  if (contents) main.append(contents.node);
-  main.append(facts.node);
-  root.append(
-    top.node,
-    element("div", { class: "columns narrated" }, main, element("aside", {}, story.node, code.node)),
-    foot.node,
-  );
+  const aside = element("aside", {}, story.node, code.node);
+  const below = element("div", { class: "main" }, ...(contents ? [contents.node] : []), facts.node);
+  root.append(top.node, element("div", { class: "columns narrated" }, main, aside, below), foot.node);
 
   const painters = {};
   const painter = () => {

@@ -58,7 +58,8 @@ export function paintCard(pen, stage, rank, row, look, changed) {
   }
 }
 
-function paintName(pen, stage, rank, look, colour) {
+/** Paint the name of a rank on its card. */
+export function paintName(pen, stage, rank, look, colour) {
   const { form, radial } = stage.plan;
   const dot = form.small ? 0 : 4;
   const size = form.small ? Math.max(6, Math.min(10, form.width * 0.6, form.header - 3)) : 12.5;

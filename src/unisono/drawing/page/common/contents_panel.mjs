@@ -17,7 +17,7 @@ export function contentsPanel(
   shown = () => viewAtLevel(scene, Math.floor(state.get("step") + 1e-9)),
 ) {
   const summary = element("summary");
-  const body = element("div", { class: "scroll" });
+  const body = element("div", { class: "scroll", tabindex: "0" });
   const node = element("details", { class: "panel contents" }, summary, body);
   const update = () => {
     const w = words();

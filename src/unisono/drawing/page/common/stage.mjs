@@ -4,7 +4,16 @@
 // animation is that picture with the messages on top.
 
 import { inCard, middleOf, onArc, onStage, pathOf, pointOn } from "./arcs.mjs";
-import { hasTinyCells, labelFont, labelsOf, paintBranches, paintCard, paintCell, paintNode } from "./cards.mjs";
+import {
+  hasTinyCells,
+  labelFont,
+  labelsOf,
+  paintBranches,
+  paintCard,
+  paintCell,
+  paintName,
+  paintNode,
+} from "./cards.mjs";
 import { arrange, cellBox } from "./layouts.mjs";
 import { paints } from "./palette.mjs";
 
@@ -127,6 +136,10 @@ export class Stage {
       pen.translate(-this.plan.form.width / 2, -this.plan.form.height / 2);
       if (view.away?.includes(rank)) pen.globalAlpha = 0.35; // it has not entered the call yet
       paintCard(pen, this, rank, this.scene.rows[rank][view.states[rank]], look, changed);
+      if (pen.globalAlpha < 1) {
+        pen.globalAlpha = 1;
+        paintName(pen, this, rank, look, this.paint.muted); // which rank is awaited must be readable
+      }
       pen.restore();
     }
     for (const local of view.locals) this.paintLocal(pen, local);

@@ -110,19 +110,22 @@ function here(x, bytes, room) {
   return shape("line", { x1: at, x2: at, y1: room.top, y2: room.height - room.bottom, class: "here-line" });
 }
 
-/** A circle for each change, with its size; sizes that would overlap are written further below. */
+/** A circle for each change, with its size below it; sizes that would overlap are written further below, or above if there
+ * is no room. */
 function marks(changes, x, y, room) {
   const texts = [];
   return changes.map(({ bytes, seconds }) => {
     const text = bytesText(bytes);
     const width = 7 * text.length;
     const left = Math.min(x(bytes) + 8, room.width - room.right - width);
-    let down = y(seconds) + 17;
-    while (
-      texts.some((one) => Math.abs(one.down - down) < 14 && left < one.left + one.width && one.left < left + width)
-    ) {
-      down += 14;
-    }
+    const isFree = (down) =>
+      down < room.height - room.bottom &&
+      texts.every(
+        (one) => Math.abs(one.down - down) >= 14 || left >= one.left + one.width || one.left >= left + width,
+      );
+    const rows = Array.from({ length: changes.length + 1 }, (_, row) => 14 * row);
+    const places = [...rows.map((row) => y(seconds) + 17 + row), ...rows.map((row) => y(seconds) - 9 - row)];
+    const down = places.find(isFree) ?? places[0];
     texts.push({ left, width, down });
     return shape(
       "g",

@@ -15,6 +15,7 @@ import { followTheme } from "../common/theme.mjs";
 import { unpack } from "../common/unpack.mjs";
 import { viewAtLevel } from "../common/views.mjs";
 import { browserLanguage, WORDS } from "../common/words.mjs";
+import { frameCourse } from "../course/frame.mjs";
 import { chunksSent } from "./busbw_model.mjs";
 import {
   BYTES,
@@ -93,8 +94,9 @@ async function open(page) {
     element(
       "div",
       { class: "columns narrated" },
-      element("div", { class: "main" }, ring.node, bar, derivation.node, factors.node),
+      element("div", { class: "main" }, ring.node, bar),
       element("aside", {}, told.node, numbers.node, curve.node, example.node),
+      element("div", { class: "main" }, derivation.node, factors.node),
     ),
     foot.node,
   );
@@ -208,7 +210,9 @@ function ringFigure(scene, state, words, busWords) {
 }
 
 try {
-  globalThis.unisono = await open(JSON.parse(document.getElementById("data").textContent));
+  const page = JSON.parse(document.getElementById("data").textContent);
+  globalThis.unisono = await open(page);
+  frameCourse(root, page, globalThis.unisono);
   document.documentElement.dataset.ready = "true";
 } catch (error) {
   showError(root, error);

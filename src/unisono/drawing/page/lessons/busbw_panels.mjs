@@ -158,7 +158,7 @@ export function examplePanel(state, words) {
       element("p", { class: "note" }, w.exampleNote(bytesText(bytes), rateText(link))),
       element(
         "div",
-        { class: "scroll" },
+        { class: "scroll", tabindex: "0" },
         element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)),
       ),
     );
@@ -186,7 +186,9 @@ export function factorsPanel(page, state, words) {
         element(
           "th",
           { scope: "row" },
-          page.home ? element("a", { href: `compare-${name}.html#lang=${state.get("lang")}` }, title) : title,
+          page.settings.algorithms
+            ? element("a", { href: `compare-${name}.html#lang=${state.get("lang")}` }, title)
+            : title,
         ),
         element("td", {}, element("code", {}, factor)),
         element("td", { "data-factor": name }, few(factorOf(bound, p))),
@@ -199,7 +201,7 @@ export function factorsPanel(page, state, words) {
       element("h2", {}, w.table),
       element(
         "div",
-        { class: "scroll" },
+        { class: "scroll", tabindex: "0" },
         element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)),
       ),
       element("p", { class: "note" }, w.tableNote),

@@ -15,6 +15,10 @@ export function lessonPicture(name) {
 const PICTURES = {
   "data-parallel": () => [...cells(() => true), rect(8, 45, 116, 16, "across")],
   zero3: () => cells((rank, part) => rank === part),
+  experts: () => [
+    ...cells((rank, part) => rank === part),
+    ...[0, 1, 2, 3].map((rank) => shape("path", { d: `M${24 + rank * 28} 88L${24 + ((rank * 3 + 2) % 4) * 28} 8` })),
+  ],
   "tensor-parallel": () => [
     ...Array.from({ length: RANKS }, (_, part) => rect(12 + part * 13, 26, 12, 40, part === 1 ? "have" : "")),
     ...Array.from({ length: RANKS }, (_, part) => rect(80, 20 + part * 13, 40, 12, part === 1 ? "have" : "")),

@@ -12,6 +12,8 @@ import { State, showLink } from "../common/state.mjs";
 import { followTheme } from "../common/theme.mjs";
 import { exactBytes } from "../common/units.mjs";
 import { browserLanguage, WORDS } from "../common/words.mjs";
+import { frameCourse } from "../course/frame.mjs";
+import { rowsPanel } from "./experts_panel.mjs";
 import { whyPanel } from "./tensor_picture.mjs";
 import { countParameters, memoryAt, mostUpTo, PRECISIONS, phasesOf, sentUpTo } from "./training_model.mjs";
 import { momentSentences } from "./training_narration.mjs";
@@ -69,15 +71,14 @@ function open(page) {
   const told = narrationPanel(state, headingOf, paragraphsOf);
   told.node.classList.add("short");
   const timeline = timelinePanel(data, state, player, trainingWords, allOnOne);
-  const why = data.whole ? whyPanel(data, state, trainingWords) : null;
+  const why = { tensor_parallel: whyPanel, experts: rowsPanel }[data.strategy]?.(data, state, trainingWords) ?? null;
   const log = logPanel(data, page, state, player, trainingWords);
   const yours = yoursPanel(data, state, trainingWords);
   const foot = footer(state, words);
-  const main = element("div", { class: "main" }, stage.node, bar.node, timeline.node);
-  if (why) main.append(why.node);
-  main.append(yours.node);
+  const main = element("div", { class: "main" }, stage.node, bar.node);
+  const below = element("div", { class: "main" }, timeline.node, ...(why ? [why.node] : []), yours.node);
   const aside = element("aside", {}, told.node, log.node, recorded.node);
-  root.append(top.node, element("div", { class: "columns narrated" }, main, aside), foot.node);
+  root.append(top.node, element("div", { class: "columns narrated" }, main, aside, below), foot.node);
 
   function headingOf(level) {
     const phase = scene.phases.find(({ first, last }) => level >= first && level <= last);
@@ -139,7 +140,9 @@ function isOnSlider(slider, value) {
 }
 
 try {
-  globalThis.unisono = open(JSON.parse(document.getElementById("data").textContent));
+  const page = JSON.parse(document.getElementById("data").textContent);
+  globalThis.unisono = open(page);
+  frameCourse(root, page, globalThis.unisono);
   document.documentElement.dataset.ready = "true";
 } catch (error) {
   showError(root, error);

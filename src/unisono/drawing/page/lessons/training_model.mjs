@@ -109,6 +109,7 @@ export function memoryFormula(strategy, { parameters, whole = 0, ranks, precisio
     data_parallel: parameters,
     zero3: parameters / ranks,
     tensor_parallel: (parameters - whole) / ranks + whole,
+    experts: (parameters - whole) / ranks + whole,
   };
   const bytes = PRECISIONS[precision];
   const found = Object.fromEntries(STATES.map((kind) => [kind, bytes[kind] * shares[strategy]]));
@@ -116,18 +117,28 @@ export function memoryFormula(strategy, { parameters, whole = 0, ranks, precisio
   return found;
 }
 
-/** By formula: the bytes that a rank sends in a step. For tensor parallel: `reduces` all-reduces of an activation. */
-export function sentFormula(strategy, { parameters, ranks, precision, reduces = 0, activation = 0 }) {
+/** By formula: the bytes that a rank sends in a step. For tensor parallel: `reduces` all-reduces of an activation. For
+ * experts: `exchanges` all-to-alls of an activation, if every expert gets the same number of rows. */
+export function sentFormula(
+  strategy,
+  { parameters, ranks, precision, reduces = 0, exchanges = 0, activation = 0, whole = 0 },
+) {
   const part = (ranks - 1) / ranks;
   const bytes = PRECISIONS[precision];
   if (strategy === "data_parallel") return 2 * part * bytes.gradients * parameters;
   if (strategy === "zero3") return part * (2 * bytes.parameters + bytes.gradients) * parameters;
+  if (strategy === "experts") return part * (exchanges * bytes.parameters * activation + 2 * bytes.gradients * whole);
   return reduces * 2 * part * activation * bytes.parameters;
 }
 
 /** The width of a transformer with this depth and this many parameters: 12 · width² for each layer. */
 export function widthOf(parameters, depth) {
   return Math.sqrt(parameters / (12 * depth));
+}
+
+/** The width of a model with one expert of 8 · width² parameters on each rank, in each layer; the rest is neglected. */
+export function widthWithExperts(parameters, depth, ranks) {
+  return Math.sqrt(parameters / (8 * depth * ranks));
 }
 
 export function product(shape) {

@@ -1,12 +1,13 @@
 // Sentences about a moment of a training step.
 
 import { exactBytes } from "../common/units.mjs";
+import { EXPERTS_NARRATION } from "./experts_words.mjs";
 
 /** The sentences for a moment, the most important one first. */
 export function momentSentences(data, level, language) {
   const moment = data.moments[level];
   const say = SAY[language];
-  const words = say[data.strategy];
+  const words = data.strategy === "experts" ? EXPERTS_NARRATION[language] : say[data.strategy];
   const said = [];
   if (moment.what === "compute") {
     const name = data.layers[moment.layer].split || data.layers[moment.layer].kind;
@@ -36,7 +37,7 @@ function collectiveSentence(data, one, words, say) {
   const told = words[one.collective];
   const bytes = exactBytes(one.bytes);
   if (!one.layers.length) return say.exist(one.bytes, one.bytes - 1);
-  if (typeof told === "object") return told[one.phase](bytes, say.layers(one.layers), data.ranks);
+  if (typeof told === "object") return (told[one.name] ?? told[one.phase])(bytes, say.layers(one.layers), data.ranks);
   return told(bytes, say.layers(one.layers), data.ranks);
 }
 

@@ -208,5 +208,5 @@ export function shapeText(shape) {
 /** A layer in one letter or number. */
 export function letterOf(data, at) {
   const { split, kind } = data.layers[at];
-  return { column: "A", row: "B" }[split] ?? (kind === "activation" ? "ƒ" : `${at}`);
+  return { column: "A", row: "B", router: "R", expert: "E" }[split] ?? (kind === "activation" ? "ƒ" : `${at}`);
 }

@@ -14,9 +14,14 @@ import {
   sentFormula,
   sentUpTo,
   widthOf,
+  widthWithExperts,
 } from "./training_model.mjs";
 import { titleOf } from "./training_narration.mjs";
 import { shapeText } from "./training_stage.mjs";
+
+const BY_TOKENS = ["tensor_parallel", "experts"]; // strategies that send activations
+const CHOICES = 2; // experts for each token, in "your model"
+const SHOWN = { all_to_all: "pairwise" }; // the algorithm that a collective links to, if it is not the ring
 
 export const SLIDERS = [
   {
@@ -46,7 +51,7 @@ export function logPanel(data, page, state, player, words) {
       element("h2", {}, w.log),
       element(
         "div",
-        { class: "scroll" },
+        { class: "scroll", tabindex: "0" },
         element("table", {}, element("thead", {}, element("tr", {}, ...head)), body),
       ),
       element("p", { class: "note" }, w.logNote),
@@ -68,7 +73,9 @@ export function logPanel(data, page, state, player, words) {
 
   function logRow({ collective, name, members, bytes }, at, phase) {
     const title = titleOf(collective);
-    const link = page.home ? `${collective}-ring.html#lang=${state.get("lang")}` : null;
+    const link = page.settings.algorithms
+      ? `${collective}-${SHOWN[collective] ?? "ring"}.html#lang=${state.get("lang")}`
+      : null;
     const shapes = members.map(([member, shape]) => `${member} ${shapeText(shape)}`).join(", ");
     return element(
       "tr",
@@ -118,7 +125,7 @@ export function recordedPanel(data, words) {
   const ready = data.moments.findIndex(({ what }) => what === "ready");
   const measured = memoryAt(data, ready, 0);
   const held = measured.parameters + measured.gradients + measured.optimizer;
-  const exist = data.collectives.filter(({ layers }) => !layers.length);
+  const exist = data.collectives.filter(({ layers, name }) => !layers.length || name.endsWith("expert_counts"));
   const extra = exist.reduce((sum, { sent_bytes: bytes }) => sum + bytes, 0);
   const sent = sentUpTo(data, data.moments.length - 1);
   const update = () => {
@@ -129,7 +136,7 @@ export function recordedPanel(data, words) {
     const rows = [
       [w.oneHolds, `16 · Ψ`, one, ""],
       [w.eachHolds, recordedMemory(strategy, counted), mine, w.measured(exactBytes(held))],
-      [w.eachSends, recordedSent(strategy), sends, w.measured(exactBytes(sent - extra))],
+      [w.eachSends, recordedSent(strategy), sends, w.measured(exactBytes(sent - extra), strategy === "experts")],
     ];
     fill(
       node,
@@ -144,7 +151,7 @@ export function recordedPanel(data, words) {
           return element("div", { class: "fact" }, element("dt", {}, name), dd);
         }),
       ),
-      extra ? element("p", { class: "note" }, w.existNote(exactBytes(extra))) : "",
+      extra ? element("p", { class: "note" }, (w.extraNote[strategy] ?? w.existNote)(exactBytes(extra))) : "",
       data.block ? element("p", { class: "note" }, blockText(data, w)) : "",
     );
   };
@@ -153,6 +160,10 @@ export function recordedPanel(data, words) {
 
 /** The number of all-reduces of the recorded part of a model, and their activation (tensor parallel). */
 export function activationsOf(data) {
+  if (data.strategy === "experts") {
+    const exchanges = data.collectives.filter(({ collective }) => collective === "all_to_all");
+    return { exchanges: exchanges.length, activation: product(exchanges[0].members[0][1]) };
+  }
   if (data.strategy !== "tensor_parallel") return {};
   return { reduces: data.collectives.length, activation: product(data.layers[0].input) };
 }
@@ -166,6 +177,7 @@ function recordedMemory(strategy, { whole }) {
 function recordedSent(strategy) {
   if (strategy === "data_parallel") return "2(p−1)/p · 4Ψ";
   if (strategy === "zero3") return "3(p−1)/p · 4Ψ";
+  if (strategy === "experts") return "4 · (p−1)/p · 4·k·T·h + 2(p−1)/p · 4·router";
   return "2 · 2(p−1)/p · 4·T·h";
 }
 
@@ -181,7 +193,7 @@ export function yoursPanel(data, state, words) {
   const node = element("section", { class: "panel yours sliders" });
   const results = element("div");
   const { strategy } = data;
-  const wanted = SLIDERS.filter(({ name }) => strategy === "tensor_parallel" || !["tokens", "depth"].includes(name));
+  const wanted = SLIDERS.filter(({ name }) => BY_TOKENS.includes(strategy) || !["tokens", "depth"].includes(name));
   let rows = null;
   const update = () => {
     const w = words();
@@ -224,8 +236,8 @@ export function yoursPanel(data, state, words) {
         element("code", {}, yourSent(strategy, bytes)),
         element("span", { class: "note" }, w.sentNote[strategy]),
       ),
-      strategy === "tensor_parallel"
-        ? element("p", { class: "note" }, w.width(Math.round(given.width).toLocaleString("en-US")))
+      BY_TOKENS.includes(strategy)
+        ? element("p", { class: "note" }, w.width(Math.round(given.width).toLocaleString("en-US"), strategy))
         : "",
       element("p", { class: "note" }, w.extra[strategy], " ", w.yoursNote),
     );
@@ -238,9 +250,13 @@ export function yourNumbers(strategy, state) {
   const given = Object.fromEntries(
     ["ranks", "parameters", "tokens", "depth", "precision"].map((name) => [name, state.get(name)]),
   );
-  given.width = widthOf(given.parameters, given.depth);
+  const mixed = strategy === "experts";
+  given.width = mixed
+    ? widthWithExperts(given.parameters, given.depth, given.ranks)
+    : widthOf(given.parameters, given.depth);
   given.reduces = 4 * given.depth;
-  given.activation = given.tokens * given.width;
+  given.exchanges = 4 * given.depth;
+  given.activation = mixed ? (CHOICES * given.tokens * given.width) / given.ranks : given.tokens * given.width;
   return {
     given,
     holds: memoryFormula(strategy, given),
@@ -252,6 +268,7 @@ export function yourNumbers(strategy, state) {
 function yourSent(strategy, bytes) {
   if (strategy === "data_parallel") return `2(p−1)/p · ${bytes.gradients}Ψ`;
   if (strategy === "zero3") return `3(p−1)/p · ${bytes.parameters}Ψ`;
+  if (strategy === "experts") return `4L · (p−1)/p · ${bytes.parameters}·${CHOICES}·T·h / p`;
   return `4L · 2(p−1)/p · ${bytes.parameters}·T·h`;
 }
 

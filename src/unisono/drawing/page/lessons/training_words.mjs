@@ -17,7 +17,7 @@ const en = {
   stage: (layers, ranks) =>
     `${ranks} ranks, ${layers} layers each. The text on this page describes the current moment.`,
   layer: (at) => `layer ${at}`,
-  splits: { column: "A: by columns", row: "B: by rows", "": "activation" },
+  splits: { column: "A: by columns", row: "B: by rows", router: "router", expert: "experts", "": "activation" },
   barLabel: (rank, total, parts) => `rank ${rank} holds ${total}: ${parts.join(", ")}`,
   timeline: "The whole step",
   timelineNote:
@@ -54,9 +54,12 @@ const en = {
   eachHolds: "each rank holds",
   eachSends: "each rank sends in a step",
   oneHolds: "all on one rank",
-  measured: (bytes) => `measured: ${bytes} ✓`,
+  measured: (bytes, uneven) =>
+    uneven
+      ? `measured, mean of the ranks: ${bytes}; the formula assumes equally used experts`
+      : `measured: ${bytes} ✓`,
   ofOne: (part) => `${part} of it`,
-  width: (text) => `h: width, √(Ψ / 12L) ≈ ${text}`,
+  width: (text, strategy) => `h: width, ${strategy === "experts" ? "√(Ψ / 8Lp)" : "√(Ψ / 12L)"} ≈ ${text}`,
   counted: (count) => `Ψ = ${count} parameters`,
   extra: {
     data_parallel:
@@ -65,11 +68,17 @@ const en = {
       "Parameters that are not split (norms, the bias after a row split) are on every rank; in a large model they are few. Every rank waits for these all-reduces, so the links between the ranks should be fast.",
     zero3:
       "Working memory: two whole layers and two vectors of gradients being averaged, regardless of the depth. ZeRO-3 sends 1.5 times as much as data parallelism, most of it during computation.",
+    experts:
+      "One expert with 8h² parameters per rank and layer; everything else is neglected. More ranks mean more experts, while a token is computed by two of them. If one expert is chosen more often than the others, its rank is the one that all wait for.",
   },
   sentNote: {
     data_parallel: "one all-reduce of all gradients",
     tensor_parallel: "4 all-reduces of an activation, T · h numbers, in each of L layers",
     zero3: "all-gather forward, all-gather backward, reduce-scatter",
+    experts: "4 all-to-alls in each of L layers: every rank sends 2 · T/p rows of h numbers in each",
+  },
+  extraNote: {
+    experts: (bytes) => `Another ${bytes} tell the ranks how many rows each expert gets, and which gradients exist.`,
   },
   blockNote: (forward, backward, bytes) =>
     `A whole transformer layer (attention and MLP) was recorded as well: ${forward} all-reduces forward and ${backward} backward, of ${bytes} each.`,
@@ -103,7 +112,7 @@ const zh = {
   own: "浅色：本 rank 自己的梯度，尚未在 rank 之间求平均",
   stage: (layers, ranks) => `${ranks} 个 rank，每个 ${layers} 层。下方的文字说明正在发生什么。`,
   layer: (at) => `第 ${at} 层`,
-  splits: { column: "A：按列切", row: "B：按行切", "": "激活函数" },
+  splits: { column: "A：按列切", row: "B：按行切", router: "路由器", expert: "专家", "": "激活函数" },
   barLabel: (rank, total, parts) => `rank ${rank} 占用 ${total}：${parts.join("、")}`,
   timeline: "整个训练步",
   timelineNote: "正在计算什么、同时在进行哪些通信、每个 rank 占用多少内存。点击任意位置可跳到该时刻。",
@@ -132,9 +141,10 @@ const zh = {
   eachHolds: "每个 rank 占用",
   eachSends: "每个 rank 每步发送",
   oneHolds: "全部放在一个 rank 上",
-  measured: (bytes) => `实测：${bytes} ✓`,
+  measured: (bytes, uneven) =>
+    uneven ? `实测，各 rank 的平均值：${bytes}；公式假定各专家收到的行数相同` : `实测：${bytes} ✓`,
   ofOne: (part) => `相当于它的 ${part}`,
-  width: (text) => `h：隐藏层宽度，√(Ψ / 12L) ≈ ${text}`,
+  width: (text, strategy) => `h：隐藏层宽度，${strategy === "experts" ? "√(Ψ / 8Lp)" : "√(Ψ / 12L)"} ≈ ${text}`,
   counted: (count) => `Ψ = ${count} 个参数`,
   extra: {
     data_parallel:
@@ -143,11 +153,17 @@ const zh = {
       "不切分的部分（归一化层、按行切分的层的偏置）每个 rank 都有一份；在大模型中这部分很小。所有 rank 都要等这些 all-reduce 完成，因此 rank 之间的链路要快。",
     zero3:
       "工作内存：两个完整的层，以及两份正在求平均的梯度，与模型深度无关。通信量是数据并行的 1.5 倍，但大部分与计算重叠。",
+    experts:
+      "每层每个 rank 有一个 8h² 参数的专家，其余部分忽略不计。rank 越多，专家越多，而每个 token 只由其中两个计算。如果某个专家比别的更常被选中，所有 rank 都要等它所在的 rank。",
   },
   sentNote: {
     data_parallel: "对全部梯度做一次 all-reduce",
     tensor_parallel: "L 层中每层 4 次 all-reduce，每次传一份激活值（T · h 个数）",
     zero3: "前向 all-gather、反向 all-gather、reduce-scatter",
+    experts: "L 层中每层 4 次 all-to-all：每次每个 rank 发送 2 · T/p 行，每行 h 个数",
+  },
+  extraNote: {
+    experts: (bytes) => `另有 ${bytes} 用于告知各 rank 每个专家得到多少行，以及哪些梯度存在。`,
   },
   blockNote: (forward, backward, bytes) =>
     `另外还记录了一个完整的 Transformer 层（注意力加 MLP）：前向 ${forward} 次、反向 ${backward} 次 all-reduce，每次 ${bytes}。`,

@@ -5,6 +5,7 @@ import { bytesText, durationText } from "../common/units.mjs";
 import { pairSentence, pathLines } from "./event_sentences.mjs";
 
 const MOST_PAIRS = 8;
+const DARKEST = 55; // percent of red behind the longest wait; its text is readable up to 58
 const MOST_IN_A_TABLE = 32; // ranks
 
 /** Return the panel of the selected call: { node, update }. */
@@ -131,7 +132,9 @@ export function waitsPanel(open, state, words) {
       element(
         "div",
         { class: "waits-body" },
-        group.size <= MOST_IN_A_TABLE ? element("div", { class: "scroll" }, table(group, pairs[shown], w)) : "",
+        group.size <= MOST_IN_A_TABLE
+          ? element("div", { class: "scroll", tabindex: "0" }, table(group, pairs[shown], w))
+          : "",
         element("ul", { class: "pairs" }, ...sentences.map((text) => element("li", {}, unbroken(text)))),
       ),
     );
@@ -154,7 +157,7 @@ function table(group, pairs, w) {
     for (const peer of ranks) {
       const ns = cells.get(`${waiter} ${peer}`) ?? 0;
       const cell = element("td", { class: waiter === peer ? "own" : "" }, ns ? durationText(ns) : "");
-      cell.style.setProperty("--part", `${Math.round((85 * ns) / most)}%`);
+      cell.style.setProperty("--part", `${Math.round((DARKEST * ns) / most)}%`);
       if (ns > 0.55 * most) cell.classList.add("strong");
       row.append(cell);
     }

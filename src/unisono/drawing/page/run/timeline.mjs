@@ -124,6 +124,7 @@ export class Timeline {
     pen.rect(this.left, 0, this.width, this.height);
     pen.clip();
     this.paintCalls(pen, look);
+    this.labels = []; // of waits; painted last, so that no arrow crosses them
     for (let rank = 0; rank < look.group.size; rank++) {
       paintVisits(pen, this, look, rank);
       paintWaits(pen, this, look, rank);
@@ -133,6 +134,7 @@ export class Timeline {
     this.messages = paintMessages(pen, this, look);
     this.transfers = paintTransferArrows(pen, this, look);
     paintPath(pen, this, look);
+    for (const label of this.labels) label();
     this.paintAxis(pen, look);
     pen.restore();
   }

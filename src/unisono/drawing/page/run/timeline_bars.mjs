@@ -58,11 +58,15 @@ function paintLate(pen, timeline, from, to, top, high, text) {
   pen.font = `600 ${Math.min(12, high * 0.5)}px ${FONT}`;
   const width = pen.measureText(text).width;
   if (end - begin < width + 12 || high < 14) return;
-  const middle = (begin + end) / 2;
-  pen.fillStyle = timeline.paint["wrong-paper"];
-  pen.fillRect(middle - width / 2 - 4, top + high / 2 - 8, width + 8, 16);
-  pen.fillStyle = timeline.paint.wrong;
-  pen.fillText(text, middle - width / 2, top + high / 2 + 0.5);
+  const { font } = pen;
+  const [left, middle] = [(begin + end - width) / 2, top + high / 2];
+  timeline.labels.push(() => {
+    pen.font = font;
+    pen.fillStyle = timeline.paint["wrong-paper"];
+    pen.fillRect(left - 4, middle - 8, width + 8, 16);
+    pen.fillStyle = timeline.paint.wrong;
+    pen.fillText(text, left, middle + 0.5);
+  });
 }
 
 /** The waits of a rank, with the ranks that it waits for. */
@@ -89,13 +93,18 @@ export function paintWaits(pen, timeline, { group, range, words }, rank) {
     const fits = (one) => pen.measureText(one).width + 12 <= to - from;
     const text = words.waitsFor(group.names[peer]).find(fits);
     if (!text) continue;
+    const { font } = pen;
     const width = pen.measureText(text).width;
-    pen.fillStyle = timeline.paint.cell;
-    pen.globalAlpha = 0.85;
-    pen.fillRect((from + to - width) / 2 - 4, top + high * TEXT - 8, width + 8, 16);
-    pen.globalAlpha = 1;
-    pen.fillStyle = timeline.paint.muted;
-    pen.fillText(text, (from + to - width) / 2, top + high * TEXT + 0.5);
+    const left = (from + to - width) / 2;
+    timeline.labels.push(() => {
+      pen.font = font;
+      pen.fillStyle = timeline.paint.cell;
+      pen.globalAlpha = 0.85;
+      pen.fillRect(left - 4, top + high * TEXT - 8, width + 8, 16);
+      pen.globalAlpha = 1;
+      pen.fillStyle = timeline.paint.muted;
+      pen.fillText(text, left, top + high * TEXT + 0.5);
+    });
   }
 }
 

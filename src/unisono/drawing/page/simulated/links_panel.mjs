@@ -39,7 +39,7 @@ export function linksPanel(simulated, loads, words, state, time, go) {
     const { name, far, bandwidth } = simulated.links[link];
     const strip = element("canvas", { class: "strip", "aria-hidden": "true" });
     const now = element("i", { class: "playhead", "aria-hidden": "true" });
-    const value = element("output");
+    const value = element("output", { "aria-live": "off" }); // dozens of them change at once
     const swatch = element("i", { class: "swatch", "aria-hidden": "true" });
     const label = element(
       "span",

@@ -79,9 +79,10 @@ export function openSimulated(root, page, scene, columns) {
   const contents = contentsPanel(scene, state, words, view);
   const facts = factsPanel(scene, state, words);
   const foot = footer(state, words, ["keys", "numbersKey"]);
-  const main = element("div", { class: "main" }, figure, bar.node, links.node, contents.node, facts.node);
+  const main = element("div", { class: "main" }, figure, bar.node);
   const aside = element("aside", {}, story.node, prediction.node, code.node);
-  root.append(top.node, element("div", { class: "columns narrated" }, main, aside), foot.node);
+  const below = element("div", { class: "main" }, links.node, contents.node, facts.node);
+  root.append(top.node, element("div", { class: "columns narrated" }, main, aside, below), foot.node);
 
   const stage = new NetworkStage(canvas, scene, look, simulated.pairs);
   const draw = () => stage.draw(view());
@@ -230,7 +231,7 @@ function about({ settings, simulated }, scene, language) {
   return {
     title: settings.title?.[language] ?? name,
     chips,
-    story: collective.story[language],
+    story: (settings.story ?? collective.story)[language],
     idea: algorithm.idea[language] || algorithm.idea.en,
   };
 }

@@ -1,8 +1,8 @@
-"""Lessons: pages about the use of collectives in training, and about bus bandwidth.
+"""Pages with separate scripts: about the use of collectives in training, and about bus bandwidth.
 
-Three of them show a training step that was recorded on real ranks (``training/*.json``, written by
-tools/record_training.py), so this package needs neither torch nor the strategies. The fourth counts the chunks that
-the ring sends.
+Four of them show a training step that was recorded on real ranks (``training/*.json``, written by
+tools/record_training.py), so this package needs neither torch nor the strategies. The fifth counts the chunks that
+the ring sends. They are pages of the course.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ RING_SIZES = (2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64)
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """A lesson: its title, one sentence about it, the script of its page, and the data of the script."""
+class ScriptPage:
+    """A page: its title, one sentence about it, the script of its page, and the data of the script."""
 
     title: Words
     words: Words
@@ -34,11 +34,12 @@ class Lesson:
 
     def write(self, settings: Settings) -> str:
         """Return the page."""
+        title, words = settings.title or self.title, settings.story or self.words
         data = {
-            **self.data(), "title": self.title._asdict(), "words": self.words._asdict(),
+            **self.data(), "title": title._asdict(), "words": words._asdict(),
             "settings": settings.as_dict(), "home": settings.home,
         }  # fmt: skip
-        return fill_template("page.html", self.title.en, data, script(self.script))
+        return fill_template("page.html", title.en, data, script(self.script))
 
 
 def _recorded(strategy: str) -> dict[str, Any]:
@@ -73,8 +74,8 @@ def bus_formula(collective: Collective) -> str:
     return str(constant) if constant else f"{'' if per_peer == 1 else per_peer}(p−1)/p"
 
 
-LESSONS = {
-    "data-parallel": Lesson(
+SCRIPT_PAGES = {
+    "data-parallel": ScriptPage(
         Words("Data parallel", "数据并行"),
         Words(
             "Every rank has the whole model and different data; gradients are averaged during the backward pass.",
@@ -82,7 +83,7 @@ LESSONS = {
         ),
         "lessons/training", partial(_recorded, "data_parallel"),
     ),
-    "tensor-parallel": Lesson(
+    "tensor-parallel": ScriptPage(
         Words("Tensor parallel: column, then row", "张量并行：先按列切，再按行切"),
         Words(
             "Every matrix is split. If the first is split by columns and the second by rows, nothing is sent between "
@@ -91,7 +92,7 @@ LESSONS = {
         ),
         "lessons/training", partial(_recorded, "tensor_parallel"),
     ),
-    "zero3": Lesson(
+    "zero3": ScriptPage(
         Words("ZeRO-3 / FSDP", "ZeRO-3 / FSDP"),
         Words(
             "No rank stores what another one stores: a layer is gathered when it is needed, and freed afterwards.",
@@ -99,7 +100,15 @@ LESSONS = {
         ),
         "lessons/training", partial(_recorded, "zero3"),
     ),
-    "busbw": Lesson(
+    "experts": ScriptPage(
+        Words("A mixture of experts", "混合专家模型"),
+        Words(
+            "Each rank has one expert. Rows are sent to the experts that they choose, and the results come back.",
+            "每个 rank 有一个专家。各行发给自己选中的专家，结果再发回来。",
+        ),
+        "lessons/training", partial(_recorded, "experts"),
+    ),
+    "busbw": ScriptPage(
         Words("Why bus bandwidth has the factor 2(p−1)/p", "总线带宽为什么有系数 2(p−1)/p"),
         Words(
             "Count the chunks that a rank sends in an all-reduce: they are the factor.",

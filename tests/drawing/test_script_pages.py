@@ -10,10 +10,11 @@ import pytest
 
 from unisono import find, prove
 from unisono.collectives import COLLECTIVES
-from unisono.drawing.lessons import LESSONS, RECORDED, RING_SIZES, bus_formula
+from unisono.collectives import find as find_collective
 from unisono.drawing.page import Settings
+from unisono.drawing.script_pages import RECORDED, RING_SIZES, SCRIPT_PAGES, bus_formula
 
-STRATEGIES = ("data_parallel", "tensor_parallel", "zero3")
+STRATEGIES = ("data_parallel", "tensor_parallel", "zero3", "experts")
 PARAMETERS, GRADIENTS, OPTIMIZER, GATHERED, ACTIVATIONS = range(5)
 
 
@@ -96,17 +97,45 @@ def test_the_recorded_numbers_add_up(strategy):
     kept = [sum(held(data, moment, ACTIVATIONS)) for moment in moments]
     assert max(kept) == kept[[moment["what"] for moment in moments].index("loss")]
     for each in data["collectives"]:
-        factor = find(f"{each['collective']}/ring").collective.bus_factor(data["ranks"])
-        assert each["sent_bytes"] == round(factor * each["bytes"])
+        factor = find_collective(each["collective"]).bus_factor(data["ranks"])
+        if "rows" in each:  # an all-to-all with sizes: counted row by row
+            leaving = sum(sum(row) - row[rank] for rank, row in enumerate(each["rows"]))
+            assert each["sent_bytes"] * data["ranks"] == leaving * 4 * each["members"][0][1][1]
+            assert each["bytes"] * data["ranks"] == sum(map(sum, each["rows"])) * 4 * each["members"][0][1][1]
+        else:
+            assert each["sent_bytes"] == round(factor * each["bytes"])
 
 
-@pytest.mark.parametrize("name", LESSONS)
+def test_experts_get_the_rows_that_chose_them_and_gradients_go_the_way_back():
+    data = recorded("experts")
+    names = [each["name"] for each in data["collectives"]]
+    assert names[:5] == [
+        "moe.expert_counts", "moe.dispatch", "moe.combine", "gradient of moe.combine", "gradient of moe.dispatch",
+    ]  # fmt: skip
+    dispatch, combine, back, again = (each["rows"] for each in data["collectives"][1:5])
+    assert combine == again == [list(column) for column in zip(*dispatch, strict=True)]
+    assert back == dispatch
+    assert [sum(row) for row in dispatch] == [8 * 2] * 4  # every row of a rank goes to two experts
+    (reduced,) = (each for each in data["collectives"] if each["collective"] == "all_reduce" and each["members"])
+    assert reduced["members"] == [["moe.router.weight", [4, 64]]]
+
+
+def test_a_rank_holds_one_expert_and_a_whole_router():
+    data = recorded("experts")
+    router, expert = 4 * 64, 128 * 64 + 128 + 64 * 128 + 64
+    (ready,) = (moment for moment in data["moments"] if moment["what"] == "ready")
+    for rank in range(4):
+        assert held(data, ready, PARAMETERS, rank) == held(data, ready, GRADIENTS, rank) == [4 * router, 4 * expert]
+        assert held(data, ready, OPTIMIZER, rank) == [8 * router, 8 * expert]
+
+
+@pytest.mark.parametrize("name", SCRIPT_PAGES)
 def test_a_page_is_small_self_contained_and_in_the_requested_language(name):
-    page = LESSONS[name].write(Settings(language="zh", home="index.html"))
+    page = SCRIPT_PAGES[name].write(Settings(language="zh", home="index.html"))
     assert len(page.encode()) < 300_000
     assert set(re.findall(r"https?://[^\s\"'<>)]+", page)) <= {"http://www.w3.org/2000/svg"}
     assert '"language":"zh"' in page
-    assert re.search("[\u4e00-\u9fff]", LESSONS[name].words.zh)
+    assert re.search("[\u4e00-\u9fff]", SCRIPT_PAGES[name].words.zh)
 
 
 def test_the_verifier_counts_the_factor_of_the_page_on_every_drawn_ring():
