@@ -19,7 +19,8 @@ PAGES = [
     ("rabenseifner", 8, {}),
     ("all_to_all/bruck", 8, {}),
 ]
-EDGES = """(() => Object.fromEntries(['header', '.stage', '.controls', '.story', '.phase-idea', '.story li', '.facts'].map(
+EDGES = """(() => Object.fromEntries([
+    'header', '.stage', '.controls', '.story', '.phase-idea', '.story li', '.facts'].map(
     (name) => { const { left, top, right, bottom } = document.querySelector(name).getBoundingClientRect();
                 return [name, { left, top, right, bottom }]; })))()"""
 
