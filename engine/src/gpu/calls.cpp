@@ -251,17 +251,17 @@ void GpuEndpoint::offer_copies(const GpuPlan& plan, const Call& call, const Bloc
 }
 
 // Waits until the contacts have entered this large call, too, and this rank has opened what they have offered. All
-// ranks know which calls are large. After that nobody needs this rank to open anything while its kernel runs.
+// ranks know which calls are large. After that no rank needs this rank to open anything while its kernel runs.
 void GpuEndpoint::meet(std::uint64_t contacts, Wait what) {
-    const std::uint32_t number = ++meetings_;
-    board_->head(rank()).meetings.store(number, std::memory_order_release);
+    const std::uint32_t number = ++large_calls_;
+    board_->head(rank()).large_calls.store(number, std::memory_order_release);
     for (std::uint64_t left = contacts; left != 0; left &= left - 1)
         endpoint_.wake_if_asleep(static_cast<std::uint32_t>(std::countr_zero(left)));
     for (std::uint64_t left = contacts; left != 0; left &= left - 1) {
         what.peer = static_cast<std::uint32_t>(std::countr_zero(left));
         const BoardHead& theirs = board_->head(what.peer);
         const auto has_come = [&] {
-            return static_cast<std::int32_t>(theirs.meetings.load(std::memory_order_acquire) - number) >= 0;
+            return static_cast<std::int32_t>(theirs.large_calls.load(std::memory_order_acquire) - number) >= 0;
         };
         endpoint_.wait(has_come, what);
         const std::uint32_t version = theirs.version.load(std::memory_order_acquire);

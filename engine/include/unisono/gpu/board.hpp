@@ -26,7 +26,7 @@ struct BoardHead {
     alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> bell;
     alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> version;  // changes with every offer and withdrawal
     std::atomic<std::uint32_t> used_slots;                              // all slots in use are below
-    std::atomic<std::uint32_t> meetings;  // large calls whose memory this rank has offered
+    std::atomic<std::uint32_t> large_calls;  // large calls whose memory this rank has offered
     // Held by the service thread of this rank. The kernel of the operating system marks it within a millisecond if the
     // process is killed, long before the process has ended: on its way it waits for the GPU.
     alignas(cache_line_pair_bytes) pthread_mutex_t alive;

@@ -271,7 +271,7 @@ class GpuEndpoint {
     std::mutex calls_;  // guards what follows; held while a call is enqueued
     std::unique_ptr<Registry> registry_;
     std::map<std::pair<std::uint32_t, int>, DeviceMemory> staging_;  // by user and the logarithm of the size
-    std::uint32_t meetings_ = 0;
+    std::uint32_t large_calls_ = 0;
     Order order_;
     std::vector<Counters> counters_;  // in stream mode: of collectives, by peer
     std::vector<Lane> lanes_;
