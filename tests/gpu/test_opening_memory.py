@@ -1,7 +1,7 @@
 """A rank that waits for its GPU cannot open the memory of others; no call may need that.
 
-On these fake GPUs, a process opens memory only when nothing runs in its streams. Were a call to wait on the host until
-a peer has opened its new memory, while the peer's kernel waits for this very call, both would wait for ever.
+On these fake GPUs, a process opens memory only when nothing runs in its streams. Were a call to wait on the host
+until a peer has opened its new memory, while the peer's kernel waits for this very call, both would wait for ever.
 """
 
 from __future__ import annotations
