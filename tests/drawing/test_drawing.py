@@ -211,7 +211,7 @@ def test_the_last_step_of_the_longest_algorithm_of_a_comparison_is_in_range():
 
 
 def test_a_lesson_takes_neither_step_nor_rank():
-    with pytest.raises(UsageError, match="lesson '3' determines what is drawn; leave out .* step, rank"):
+    with pytest.raises(UsageError, match=r"lesson '3' determines what is drawn; leave out .* step, rank"):
         draw(lesson=3, step=0)
 
 

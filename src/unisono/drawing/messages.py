@@ -159,7 +159,7 @@ GALLERY_ALONE = Template(
 )
 COURSE_ALONE = Template(
     "drawing.course_alone",
-    "--course draws the whole course into a folder; expected no names, -n, --all, --lesson, --network, --bytes, --step "
-    "or --rank",
+    "--course draws the whole course into a folder; expected no names, -n, --all, --lesson, --network, --bytes, "
+    "--step or --rank",
     "--course 会把整个课程写入一个目录；不要给出名称、-n、--all、--lesson、--network、--bytes、--step 或 --rank",
 )
