@@ -13,6 +13,7 @@ import {
   paintCell,
   paintName,
   paintNode,
+  paintOuterName,
 } from "./cards.mjs";
 import { arrange, cellBox } from "./layouts.mjs";
 import { paints } from "./palette.mjs";
@@ -136,11 +137,12 @@ export class Stage {
       pen.translate(-this.plan.form.width / 2, -this.plan.form.height / 2);
       if (view.away?.includes(rank)) pen.globalAlpha = 0.35; // it has not entered the call yet
       paintCard(pen, this, rank, this.scene.rows[rank][view.states[rank]], look, changed);
-      if (pen.globalAlpha < 1) {
-        pen.globalAlpha = 1;
-        paintName(pen, this, rank, look, this.paint.muted); // which rank is awaited must be readable
-      }
+      const away = pen.globalAlpha < 1;
+      pen.globalAlpha = 1;
+      // Which rank is awaited must be readable.
+      if (away && !place.name) paintName(pen, this, rank, look, this.paint.muted);
       pen.restore();
+      if (place.name) paintOuterName(pen, this, rank, look);
     }
     for (const local of view.locals) this.paintLocal(pen, local);
     for (const message of view.arrived) this.paintArc(pen, message, look, false);
