@@ -44,6 +44,7 @@ class Settings:
     title: Words | None = None
     story: Words | None = None
     algorithms: bool = False  # the pages of all algorithms are in the same folder
+    opening: str | None = None  # the view with which the page opens, written as in a link
     course: Mapping[str, Any] | None = None  # the place of the page in the course, and its texts
 
     def as_dict(self) -> dict[str, Any]:
@@ -51,7 +52,7 @@ class Settings:
         words = {name: value and value._asdict() for name, value in (("title", self.title), ("story", self.story))}
         return {
             "numbers": self.numbers, "language": self.language, "offsets": self.offsets,
-            "algorithms": self.algorithms, "course": self.course, **words,
+            "algorithms": self.algorithms, "opening": self.opening, "course": self.course, **words,
         }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import { openAlgorithm } from "./algorithm/algorithm.mjs";
 import { showError } from "./common/error_page.mjs";
 import { replayed } from "./common/replay.mjs";
+import { openAt } from "./common/state.mjs";
 import { unpack } from "./common/unpack.mjs";
 import { openCompare } from "./compare/compare.mjs";
 import { frameCourse } from "./course/frame.mjs";
@@ -19,6 +20,7 @@ try {
   else if (race) globalThis.unisono = openCompare(root, page, scenes, await unpack(race.packed));
   else
     globalThis.unisono = scenes.length > 1 ? openCompare(root, page, scenes) : openAlgorithm(root, page, scenes[0]);
+  openAt(page.settings.opening, globalThis.unisono.state);
   frameCourse(root, page, globalThis.unisono);
   document.documentElement.dataset.ready = "true";
 } catch (error) {

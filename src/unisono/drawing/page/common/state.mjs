@@ -80,6 +80,11 @@ export class State {
   }
 }
 
+/** Show the view with which a page opens, written as in a link; a link to another position comes first. */
+export function openAt(opening, state) {
+  if (opening && !/[#&]step=/.test(location.hash)) state.follow(opening);
+}
+
 /** Put the link to the current view into the address bar. */
 export function showLink(state) {
   try {
