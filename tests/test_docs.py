@@ -9,6 +9,7 @@ import pytest
 
 import algorithms_page
 import api_pages
+import cli_page
 import errors_page
 import page_parts
 import performance_page
@@ -33,6 +34,17 @@ def test_the_api_reference_is_up_to_date():
     assert set(api_pages.FOLDER.iterdir()) == set(made)
     for path, text in made.items():
         assert path.read_text(encoding="utf-8") == text, path.name
+
+
+def test_the_reference_of_the_command_line_is_up_to_date():
+    """If this fails, run make docs."""
+    assert cli_page.PAGE.read_text(encoding="utf-8") == cli_page.page()
+
+
+def test_every_verb_and_option_of_the_command_line_has_an_explanation():
+    entries = re.findall(r"^- `([^:]+)`: (.*)$", cli_page.page(), re.MULTILINE)
+    assert len(entries) > 100
+    assert [name for name, explanation in entries if len(explanation) < 5] == []
 
 
 def test_the_page_of_errors_is_up_to_date():

@@ -3,7 +3,7 @@
 // Cards, cells and arcs change only from step to step: they are painted into a separate picture. A frame of the
 // animation is that picture with the messages on top.
 
-import { inCard, middleOf, onArc, onStage, pathOf, pointOn } from "./arcs.mjs";
+import { headOf, inCard, middleOf, onStage, pathOf, pointOn, traceArc } from "./arcs.mjs";
 import {
   hasTinyCells,
   labelFont,
@@ -13,6 +13,7 @@ import {
   paintCell,
   paintName,
   paintNode,
+  paintOuterName,
 } from "./cards.mjs";
 import { arrange, cellBox } from "./layouts.mjs";
 import { paints } from "./palette.mjs";
@@ -136,11 +137,12 @@ export class Stage {
       pen.translate(-this.plan.form.width / 2, -this.plan.form.height / 2);
       if (view.away?.includes(rank)) pen.globalAlpha = 0.35; // it has not entered the call yet
       paintCard(pen, this, rank, this.scene.rows[rank][view.states[rank]], look, changed);
-      if (pen.globalAlpha < 1) {
-        pen.globalAlpha = 1;
-        paintName(pen, this, rank, look, this.paint.muted); // which rank is awaited must be readable
-      }
+      const away = pen.globalAlpha < 1;
+      pen.globalAlpha = 1;
+      // Which rank is awaited must be readable.
+      if (away && !place.name) paintName(pen, this, rank, look, this.paint.muted);
       pen.restore();
+      if (place.name) paintOuterName(pen, this, rank, look);
     }
     for (const local of view.locals) this.paintLocal(pen, local);
     for (const message of view.arrived) this.paintArc(pen, message, look, false);
@@ -179,8 +181,7 @@ export class Stage {
     pen.lineWidth = many ? 1 : 1.8;
     if (!message.reduce) pen.setLineDash(many ? [3, 3] : [6, 4]);
     pen.beginPath();
-    pen.moveTo(way.leave.x, way.leave.y);
-    pen.quadraticCurveTo(way.bend.x, way.bend.y, way.enter.x, way.enter.y);
+    traceArc(pen, way);
     pen.stroke();
     pen.setLineDash([]);
     traceHead(pen, way, many ? 5 : 9);
@@ -319,13 +320,11 @@ export class Stage {
 
 /** Trace the head of an arrow at the end of a path. */
 export function traceHead(pen, way, length) {
-  const before = onArc(way, 0.93);
-  const angle = Math.atan2(way.enter.y - before.y, way.enter.x - before.x);
+  const { x, y, angle } = headOf(way);
   pen.beginPath();
-  pen.moveTo(way.enter.x, way.enter.y);
-  for (const turn of [2.7, -2.7]) {
-    pen.lineTo(way.enter.x + length * Math.cos(angle + turn), way.enter.y + length * Math.sin(angle + turn));
-  }
+  pen.moveTo(x, y);
+  for (const turn of [2.7, -2.7])
+    pen.lineTo(x + length * Math.cos(angle + turn), y + length * Math.sin(angle + turn));
   pen.closePath();
 }
 
