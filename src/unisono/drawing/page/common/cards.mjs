@@ -60,7 +60,7 @@ export function paintCard(pen, stage, rank, row, look, changed) {
 }
 
 /** The colour of the name of a rank. */
-export function nameColour({ scene, paint }, rank, look) {
+function nameColour({ scene, paint }, rank, look) {
   return scene.failure?.rank === rank ? paint.wrong : look.rank === rank ? paint.ink : paint.muted;
 }
 
