@@ -322,7 +322,7 @@ void bind_gpu(nb::module_& module) {
              },
              nb::arg("kernel"), nb::arg("program"), nb::arg("stream_ops"), nb::arg("blocks"), nb::arg("fingerprint"),
              nb::arg("fingerprints"), nb::arg("bias_in"), nb::arg("bias_out"), nb::arg("input_bytes"),
-             nb::arg("output_bytes"), nb::arg("text"), nb::arg("largest_bytes") = 0)
+             nb::arg("output_bytes"), nb::arg("text"), nb::arg("largest_bytes"))
         .def("run", &PyGpuEndpoint::run, nb::arg("plan"), nb::arg("input"), nb::arg("output"), nb::arg("stream"),
              nb::arg("timeout_s"))
         .def("transfer", &PyGpuEndpoint::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"),

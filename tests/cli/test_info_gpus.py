@@ -23,6 +23,9 @@ class Driver:
     mps: ClassVar[bool] = False
     divided: ClassVar[bool] = False
 
+    def __init__(self, path: str) -> None:
+        assert path == "libcuda.so.1"
+
     def devices(self) -> list[dict[str, object]]:
         half = self.count // 2
         return [
@@ -36,7 +39,7 @@ class Driver:
 
 
 class NoDriver:
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
         raise Unavailable("libcuda.so.1: cannot open shared object file")
 
 

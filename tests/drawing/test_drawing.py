@@ -139,6 +139,7 @@ def test_lessons_are_drawn_by_number_or_name(lesson, title):
 def test_a_drawing_displays_itself_in_a_frame_in_a_notebook():
     shown = draw("ring", size=3)._repr_html_()
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert "data-mode=&quot;embed&quot;" in shown
     assert "<script" not in shown
     assert "html=" not in repr(draw("ring", size=3))
 

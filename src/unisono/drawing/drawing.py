@@ -31,7 +31,9 @@ from unisono.simulator.simulation import IDEAL, checked
 from unisono.tracing.run import Run
 
 SIZE, SIZE_OF_SEVERAL = 4, 8  # default numbers of ranks: for one algorithm, and for a comparison
-FRAME_HEIGHT = 860  # of the frame in a notebook, in pixels
+# In a notebook: the shape of the frame, within limits for wide and narrow windows.
+FRAME_STYLE = "width: 100%; aspect-ratio: 16 / 10; min-height: 26rem; max-height: 40rem; border: 0"
+FRAME_OF_RUN = "width: 100%; height: 54rem; border: 0"  # the whole page
 ARGUMENTS = ("size", "root", "numbers", "language", "lesson", "calls", "network", "nbytes", "step", "rank")
 # Names from other interfaces that users try.
 MEANT = {"n": "size", "ranks": "size", "world_size": "size", "nranks": "size", "lang": "language", "bytes": "nbytes"}
@@ -47,7 +49,8 @@ class Drawing:
     ``title`` is its title and ``html`` its text. ``failures`` holds the class and the text of the error of each
     program that fails its proof, in the language of the page (English if it has none). For a recorded run,
     ``findings`` says whether a rank was slow, and ``notes`` which parts are not on the page. By default, these three
-    are empty.
+    are empty. ``embeddable`` says whether a notebook shows only the stage, its bar and a caption; of a recorded run,
+    it shows the whole page.
     """
 
     title: str
@@ -55,6 +58,7 @@ class Drawing:
     failures: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     findings: tuple[Words, ...] = field(default=(), repr=False)
     notes: tuple[Words, ...] = field(default=(), repr=False)
+    embeddable: bool = field(default=True, repr=False)
 
     def save(self, path: str | Path) -> Path:
         """Write the page to the file ``path``, in an existing folder, and return the path.
@@ -77,9 +81,13 @@ class Drawing:
         return path
 
     def _repr_html_(self) -> str:
+        """Return a frame with the stage, its bar and a caption, as ``#embed`` in a link; or the page of a run."""
+        text, style = self.html, FRAME_OF_RUN
+        if self.embeddable:
+            text, style = text.replace("<html ", '<html data-mode="embed" ', 1), FRAME_STYLE
         return (
-            f'<iframe srcdoc="{html.escape(self.html, quote=True)}" title="{html.escape(self.title, quote=True)}" '
-            f'style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
+            f'<iframe srcdoc="{html.escape(text, quote=True)}" title="{html.escape(self.title, quote=True)}" '
+            f'style="{style}" allow="fullscreen"></iframe>'
         )
 
 
@@ -229,7 +237,7 @@ def _draw_run(request: Request, progress: Callable[[str], None]) -> Drawing:
         raise UsageError(messages.RUN_ALONE(run=name))
     progress(name)
     page = write_run_page(run, request.settings, request.calls)
-    return Drawing(page.title, page.html, findings=tuple(page.verdict), notes=tuple(page.notes))
+    return Drawing(page.title, page.html, findings=tuple(page.verdict), notes=tuple(page.notes), embeddable=False)
 
 
 def _check_view(request: Request) -> None:

@@ -21,6 +21,8 @@ import { paints } from "./palette.mjs";
 const MOST_IN_A_BUNDLE = 8; // chunks that are drawn of a message that carries more
 const MOST_ROOMY = 6; // messages that are drawn with all of their text
 const MOST_CHIPS = 12; // messages that are drawn with their contents, if all ranks send several at once
+const MAGNIFICATIONS = [2.8, 2.5, 2.2, 2, 1.8, 1.6, 1.4, 1.2]; // of a presentation: the first that leaves enough room
+const LEGIBLE = { width: 58, height: 17 }; // a cell with room for its text
 const MOST_OUTLINED = 500; // messages that are drawn as dots with an outline each
 
 export class Stage {
@@ -37,16 +39,23 @@ export class Stage {
 
   /** Adapt to the room that the canvas has on the page. */
   resize() {
-    const room = { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
-    if (room.width < 10 || room.height < 10) return;
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    if (width < 10 || height < 10) return;
     const ratio = globalThis.devicePixelRatio || 1;
     for (const canvas of [this.canvas, this.base]) {
-      canvas.width = Math.round(room.width * ratio);
-      canvas.height = Math.round(room.height * ratio);
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
     }
-    this.ratio = ratio;
-    this.room = room;
-    this.refresh();
+    const magnified = (zoom) => {
+      this.zoom = zoom;
+      this.ratio = ratio * zoom;
+      this.room = { width: width / zoom, height: height / zoom };
+      this.refresh();
+      const { cell } = this.plan.form;
+      return cell.width >= LEGIBLE.width && cell.height >= LEGIBLE.height;
+    };
+    const presented = document.documentElement.dataset.mode === "present";
+    if (!(presented && MAGNIFICATIONS.some(magnified))) magnified(1);
   }
 
   /** Compute all positions again, after a change of layout, language or theme. */
@@ -91,9 +100,10 @@ export class Stage {
 
   /** The rank and slot at a point of the canvas: { rank, slot }, with slot null beside the cells; null outside all
    * cards. */
-  at(point) {
+  at(position) {
     if (!this.plan) return null;
     const { form } = this.plan;
+    const point = { x: position.x / this.zoom, y: position.y / this.zoom };
     for (let rank = 0; rank < this.scene.size; rank++) {
       const inside = inCard(this.plan, rank, point);
       if (inside.x < 0 || inside.y < 0 || inside.x > form.width || inside.y > form.height) continue;
@@ -115,7 +125,8 @@ export class Stage {
 
   /** The centre of a cell on the canvas. */
   middle(rank, slot) {
-    return middleOf(this.plan, rank, [slot]);
+    const { x, y } = middleOf(this.plan, rank, [slot]);
+    return { x: x * this.zoom, y: y * this.zoom };
   }
 
   paintBase(view, look) {
