@@ -1,5 +1,6 @@
 // The index of the gallery: the lessons of the course, and a card for each algorithm, with a small picture of its communication.
 
+import { fillRows } from "./common/card_rows.mjs";
 import { element, fill, shape } from "./common/dom.mjs";
 import { footer, header } from "./common/header.mjs";
 import { arrange } from "./common/layouts.mjs";
@@ -9,7 +10,8 @@ import { few } from "./common/units.mjs";
 import { browserLanguage, WORDS } from "./common/words.mjs";
 import { courseHeading, courseSection } from "./course/course_cards.mjs";
 
-const THUMBNAIL = { width: 132, height: 92 };
+const THUMBNAIL = { width: 240, height: 132 };
+const LEAST_CARD = 250; // pixels
 
 const page = JSON.parse(document.getElementById("data").textContent);
 const root = document.getElementById("page");
@@ -30,8 +32,26 @@ const foot = footer(state, words, []);
 root.append(top.node, body, foot.node);
 
 function render() {
-  const lessons = courseSection(page.index, state.get("lang"), linkTo, thumbnail);
-  fill(body, lessons, ...page.index.collectives.map(section));
+  const lessons = courseSection(page.index, state.get("lang"), linkTo, thumbnail, anchor);
+  const { collectives } = page.index;
+  fill(body, ...(collectives.length ? [contents(collectives)] : []), lessons, ...collectives.map(section));
+  for (const grid of body.querySelectorAll(".cards, .lessons")) fillRows(grid, LEAST_CARD);
+}
+
+/** The links to all sections of this page. */
+function contents(collectives) {
+  const w = words();
+  const entries = [["course", w.indexCourse, page.index.course.length]];
+  for (const { name, title, algorithms } of collectives) entries.push([name, title, algorithms.length]);
+  const items = entries.map(([id, title, count]) =>
+    element("li", {}, element("a", { href: `#${id}` }, title), " ", element("small", {}, `${count}`)),
+  );
+  return element("nav", { class: "toc", "aria-label": w.indexContents }, element("ol", {}, ...items));
+}
+
+/** The link to a place on this page, to be copied: visible where the pointer or the focus is. */
+function anchor(id, name) {
+  return element("a", { class: "anchor", href: `#${id}`, "aria-label": words().indexAnchor(name) }, "#");
 }
 
 /** A link to a page that opens in the language of this one. */
@@ -49,24 +69,32 @@ function section(collective) {
       "h2",
       {},
       collective.title,
+      anchor(collective.name, collective.title),
       element("a", { class: "compare", href: linkTo(collective.compare) }, `${w.compareThem} →`),
     ),
     element("p", { class: "tale" }, collective.story[language]),
-    element("div", { class: "cards" }, ...collective.algorithms.map((one) => card(one, collective.carries_data))),
+    element("div", { class: "cards" }, ...collective.algorithms.map((one) => card(one, collective))),
   );
 }
 
-function card(algorithm, carriesData) {
+function card(algorithm, collective) {
   const w = words();
   const { facts } = algorithm;
-  const bytes = carriesData ? w.cardBytes(above(facts.bandwidth_ratio)) : "";
+  const bytes = collective.carries_data ? w.cardBytes(above(facts.bandwidth_ratio)) : "";
+  const id = `${collective.name}-${algorithm.name}`;
+  const name = algorithm.name.replaceAll("_", " ");
   return element(
-    "a",
-    { class: "card", href: linkTo(algorithm.page) },
-    thumbnail(algorithm),
-    element("strong", {}, algorithm.name.replaceAll("_", " ")),
-    element("p", {}, algorithm.idea[state.get("lang")] || algorithm.idea.en),
-    element("p", { class: "note" }, w.cardRounds(facts.rounds, above(facts.latency_ratio)), bytes),
+    "article",
+    { class: "card", id },
+    anchor(id, `${collective.title} · ${name}`),
+    element(
+      "a",
+      { class: "open", href: linkTo(algorithm.page) },
+      thumbnail(algorithm),
+      element("strong", {}, name),
+      element("p", {}, algorithm.idea[state.get("lang")] || algorithm.idea.en),
+      element("p", { class: "note" }, w.cardRounds(facts.rounds, above(facts.latency_ratio)), bytes),
+    ),
   );
 }
 
@@ -89,7 +117,7 @@ function thumbnail({ size, layout, pairs }) {
     };
     return shape("path", { d: `M${start.x} ${start.y} Q${bend.x} ${bend.y} ${end.x} ${end.y}` });
   });
-  const dots = places.map(({ x, y }) => shape("circle", { cx: x, cy: y, r: 4 }));
+  const dots = places.map(({ x, y }) => shape("circle", { cx: x, cy: y, r: 5 }));
   const box = `0 0 ${THUMBNAIL.width} ${THUMBNAIL.height}`;
   return shape("svg", { viewBox: box, class: "thumbnail", "aria-hidden": "true" }, ...lines, ...dots);
 }
@@ -101,4 +129,6 @@ state.onChange(() => {
 });
 followTheme(() => {});
 render();
+// The browser has looked for the place before it was made.
+if (/^#[\w-]+$/.test(location.hash)) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 document.documentElement.dataset.ready = "true";

@@ -5,14 +5,16 @@ import { lessonPicture } from "../lessons/lesson_pictures.mjs";
 import { COURSE_WORDS } from "./course_words.mjs";
 
 /** Return the section with a card for each lesson, in order; `linkTo` gives the link to a file, `thumbnail` draws the
- * communication of a scene. */
-export function courseSection({ course, size }, language, linkTo, thumbnail) {
+ * communication of a scene, `anchor` makes the link to a card. */
+export function courseSection({ course, size }, language, linkTo, thumbnail, anchor) {
   const w = COURSE_WORDS[language];
-  const cards = course.map((lesson, at) => lessonCard(lesson, at + 1, language, linkTo, thumbnail));
+  const cards = course.map((lesson, at) => lessonCard(lesson, at + 1, language, linkTo, thumbnail, anchor));
   return element(
     "section",
     { id: "course" },
-    ...(size === null ? [] : [element("h2", {}, w.start), element("p", { class: "tale" }, w.startStory)]),
+    ...(size === null
+      ? []
+      : [element("h2", {}, w.start, anchor("course", w.start)), element("p", { class: "tale" }, w.startStory)]),
     element("ol", { class: "lessons" }, ...cards),
   );
 }
@@ -23,12 +25,14 @@ export function courseHeading(language) {
   return { title: w.title, story: w.startStory, idea: w.made };
 }
 
-function lessonCard({ title, story, picture, pages }, number, language, linkTo, thumbnail) {
+function lessonCard({ title, story, picture, pages }, number, language, linkTo, thumbnail, anchor) {
   const [first] = pages;
+  const id = `lesson-${number}`;
   const parts = pages.map((page) => element("a", { class: "tab", href: linkTo(page.file) }, page.title[language]));
   return element(
     "li",
-    { class: "lesson-card" },
+    { class: "lesson-card", id },
+    anchor(id, title[language]),
     element(
       "a",
       { class: "open", href: linkTo(first.file) },
