@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ import pytest
 from unisono import _engine
 from unisono.cli import gpu_facts
 from unisono.cli.main import main
+from unisono.gpu.inventory import NoGpus, find_gpus
 
 
 class Unavailable(RuntimeError):
@@ -22,6 +24,9 @@ class Driver:
     count: ClassVar[int] = 1
     mps: ClassVar[bool] = False
     divided: ClassVar[bool] = False
+
+    def __init__(self, path: str) -> None:
+        assert path == "libcuda.so.1"
 
     def devices(self) -> list[dict[str, object]]:
         half = self.count // 2
@@ -36,7 +41,7 @@ class Driver:
 
 
 class NoDriver:
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
         raise Unavailable("libcuda.so.1: cannot open shared object file")
 
 
@@ -70,6 +75,11 @@ def test_a_machine_without_a_gpu_says_so_in_one_line(machine, capsys):
     data = as_data(capsys)
     assert data["gpus"] == []
     assert "libcuda.so.1" in data["no_gpu_because"]
+
+
+def test_the_engine_is_asked_for_gpus():
+    with contextlib.suppress(NoGpus):  # most machines have none
+        assert all(gpu.multiprocessors > 0 for gpu in find_gpus())
 
 
 def test_a_driver_without_visible_gpus_says_so(machine, capsys):

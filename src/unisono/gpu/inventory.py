@@ -34,9 +34,10 @@ class NoGpus(Exception):
 def find_gpus() -> list[Gpu]:
     """Return the GPUs of this machine; raise NoGpus, with the reason, if there are none."""
     from unisono import _engine  # imported here, as everywhere: `import unisono` is fast
+    from unisono.gpu.driver import LIBRARY
 
     try:
-        devices = _engine.GpuDriver().devices()
+        devices = _engine.GpuDriver(LIBRARY).devices()
     except _engine.GpuUnavailable as error:
         raise NoGpus(str(error)) from error
     return [
