@@ -9,7 +9,7 @@ CODE := src tests tools examples
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test compiled hosts-test gpu-test sanitize proofs stress soundness lint style docs screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check browser test compiled hosts-test gpu-test sanitize proofs stress soundness lint style docs site screenshots golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -108,12 +108,26 @@ proofs: venv
 docs: venv
 	$(BIN)/python tools/algorithms_page.py
 	$(BIN)/python tools/api_pages.py
+	$(BIN)/python tools/cli_page.py
 	$(BIN)/python tools/errors_page.py
 	$(BIN)/python tools/pictures.py
 	$(BIN)/python tools/parallel_pages.py
 	$(BIN)/python tools/record_training.py
 	$(BIN)/python tools/soundness_page.py
 	$(BIN)/python tools/tour_pages.py
+
+# The documents, the references and the gallery as a static site, in build/html. It needs no engine and no torch, so a fresh
+# clone makes a small environment for it.
+SITE_ENVIRONMENT := build/site-environment
+SITE_PYTHON = $(if $(wildcard $(INSTALLED)),$(BIN)/python,$(SITE_ENVIRONMENT)/bin/python)
+site: $(if $(wildcard $(INSTALLED)),venv,$(SITE_ENVIRONMENT)/.installed)
+	PYTHONPATH=src $(SITE_PYTHON) tools/build_site.py
+
+$(SITE_ENVIRONMENT)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(SITE_ENVIRONMENT)
+	$(SITE_ENVIRONMENT)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(SITE_ENVIRONMENT)/bin/pip install --quiet --no-compile --group site
+	@touch $@
 
 # The screenshots in the README, taken in Chromium; look at them before you commit.
 screenshots: venv

@@ -9,11 +9,13 @@ import pytest
 
 import algorithms_page
 import api_pages
+import cli_page
 import errors_page
 import page_parts
 import performance_page
 import pictures
 from console_blocks import ROOT, printed_by
+from site_sources import line_of
 from unisono import prove
 from unisono.algorithms import BUILT_IN
 from unisono.collectives import COLLECTIVES
@@ -33,6 +35,17 @@ def test_the_api_reference_is_up_to_date():
     assert set(api_pages.FOLDER.iterdir()) == set(made)
     for path, text in made.items():
         assert path.read_text(encoding="utf-8") == text, path.name
+
+
+def test_the_reference_of_the_command_line_is_up_to_date():
+    """If this fails, run make docs."""
+    assert cli_page.PAGE.read_text(encoding="utf-8") == cli_page.page()
+
+
+def test_every_verb_and_option_of_the_command_line_has_an_explanation():
+    entries = re.findall(r"^- `([^:]+)`: (.*)$", cli_page.page(), re.MULTILINE)
+    assert len(entries) > 100
+    assert [name for name, explanation in entries if len(explanation) < 5] == []
 
 
 def test_the_page_of_errors_is_up_to_date():
@@ -111,6 +124,9 @@ def test_links_into_a_page_lead_to_a_heading(page):
     text = page.read_text(encoding="utf-8")
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)]+)\)", text):
         linked = page.parent / target if target else page
+        if linked.suffix == ".py":  # the name of a function or class
+            assert line_of(linked.resolve().relative_to(ROOT), anchor) >= 1
+            continue
         assert anchor in anchors(linked.read_text(encoding="utf-8")), f"{target}#{anchor}"
 
 

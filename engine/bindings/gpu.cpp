@@ -303,6 +303,7 @@ void bind_gpu(nb::module_& module) {
         .def("prepare", &PyGpuEndpoint::prepare)
         .def("load", &PyGpuEndpoint::load, nb::arg("key"), nb::arg("image"), nb::arg("shared_bytes"))
         .def("loaded", &PyGpuEndpoint::is_loaded, nb::arg("key"))
+<<<<<<< HEAD
         .def(
             "make_plan",
             [](PyGpuEndpoint& self, std::string kernel, const nb::bytes& program, const nb::bytes& stream_ops,
@@ -327,6 +328,31 @@ void bind_gpu(nb::module_& module) {
             nb::arg("kernel"), nb::arg("program"), nb::arg("stream_ops"), nb::arg("blocks"), nb::arg("fingerprint"),
             nb::arg("fingerprints"), nb::arg("bias_in"), nb::arg("bias_out"), nb::arg("input_bytes"),
             nb::arg("output_bytes"), nb::arg("text"), nb::arg("largest_bytes") = 0)
+=======
+        .def("make_plan",
+             [](PyGpuEndpoint& self, std::string kernel, const nb::bytes& program, const nb::bytes& stream_ops,
+                std::uint32_t blocks, std::uint64_t fingerprint, std::vector<std::uint64_t> fingerprints,
+                const std::vector<std::int64_t>& bias_in, const std::vector<std::int64_t>& bias_out,
+                std::uint64_t input_bytes, std::uint64_t output_bytes, std::string text, std::uint64_t largest_bytes) {
+                 gpu::PlanDescription made;
+                 made.kernel = std::move(kernel);
+                 made.program = text_of(program);
+                 made.stream_ops = text_of(stream_ops);
+                 made.blocks = blocks;
+                 made.fingerprint = fingerprint;
+                 made.fingerprints = std::move(fingerprints);
+                 made.bias_in.assign(bias_in.begin(), bias_in.end());
+                 made.bias_out.assign(bias_out.begin(), bias_out.end());
+                 made.input_bytes = input_bytes;
+                 made.output_bytes = output_bytes;
+                 made.text = std::move(text);
+                 made.largest_bytes = largest_bytes;
+                 return self.make_plan(std::move(made));
+             },
+             nb::arg("kernel"), nb::arg("program"), nb::arg("stream_ops"), nb::arg("blocks"), nb::arg("fingerprint"),
+             nb::arg("fingerprints"), nb::arg("bias_in"), nb::arg("bias_out"), nb::arg("input_bytes"),
+             nb::arg("output_bytes"), nb::arg("text"), nb::arg("largest_bytes"))
+>>>>>>> main
         .def("run", &PyGpuEndpoint::run, nb::arg("plan"), nb::arg("input"), nb::arg("output"), nb::arg("stream"),
              nb::arg("timeout_s"))
         .def("transfer", &PyGpuEndpoint::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"),

@@ -223,7 +223,7 @@ class GpuEndpoint:
     def make_plan(
         self, kernel: str, program: bytes, stream_ops: bytes, blocks: int, fingerprint: int, fingerprints: list[int],
         bias_in: list[int], bias_out: list[int], input_bytes: int, output_bytes: int, text: str,
-        largest_bytes: int = 0,
+        largest_bytes: int,
     ) -> GpuPlan: ...  # fmt: skip
     def run(self, plan: GpuPlan, input: int, output: int, stream: int, timeout_s: float) -> None: ...  # noqa: A002
     def transfer(

@@ -134,18 +134,30 @@ def test_a_program_that_fails_its_proof_is_drawn_and_the_error_is_printed(tmp_pa
         (["ring", "--no-open"], "would discard the page"),
         (["ring", "--root", "1"], "has no root"),
         (["ring", "--node", "2"], "no option 'node'"),
-        (["ring", "--lesson", "3"], "leave out names, size (-n), root, calls, network, bytes and options"),
-        (["--lesson", "ring", "-n", "5"], "leave out names, size (-n), root, calls, network, bytes and options"),
-        (["--lesson", "zero3", "-n", "5"], "leave out names, size (-n), root, calls, network, bytes and options"),
-        (["--lesson", "hosts", "--root", "1"], "leave out names, size (-n), root, calls, network, bytes and options"),
+        (
+            ["ring", "--lesson", "3"],
+            "leave out names, size (-n), root, calls, network, bytes, step, rank and options",
+        ),
+        (
+            ["--lesson", "ring", "-n", "5"],
+            "leave out names, size (-n), root, calls, network, bytes, step, rank and options",
+        ),
+        (
+            ["--lesson", "zero3", "-n", "5"],
+            "leave out names, size (-n), root, calls, network, bytes, step, rank and options",
+        ),
+        (
+            ["--lesson", "hosts", "--root", "1"],
+            "leave out names, size (-n), root, calls, network, bytes, step, rank and options",
+        ),
         (["--lesson", "9"], "no lesson '9'; expected 1 to 8, or one of rank, sums, reduce, broadcast, ring"),
         (["--lesson", "zero4"], "did you mean 'zero3'?"),
         (
             ["--preset", "four"],
             "expected --lesson NAME or draw(lesson=NAME) instead of 'four', with one of rank, sums",
         ),
-        (["--course", "ring"], "expected no names, -n, --all, --lesson, --network or --bytes"),
-        (["--course", "-n", "3"], "expected no names, -n, --all, --lesson, --network or --bytes"),
+        (["--course", "ring"], "expected no names, -n, --all, --lesson, --network, --bytes, --step or --rank"),
+        (["--course", "-n", "3"], "expected no names, -n, --all, --lesson, --network, --bytes, --step or --rank"),
         (["--course", "--no-open"], "would discard the page"),
         (["--all"], "into a folder"),
         (["ring", "--all", "-o", "site"], "expected -o FOLDER, and no names"),
@@ -158,7 +170,10 @@ def test_a_program_that_fails_its_proof_is_drawn_and_the_error_is_printed(tmp_pa
         (["ring", "--bytes", "1MiB"], "expected: a network as well, such as --network dgx-h100"),
         (["ring", "--network", "ideal", "--bytes", "many"], "many"),
         (["--lesson", "ring", "--network", "ideal"], "leave out names"),
-        (["--all", "-o", "site", "--network", "ideal"], "no names, --lesson, --network or --bytes"),
+        (["ring", "-n", "5", "--step", "9"], "has no step 9; expected 1 to 8"),
+        (["ring", "-n", "5", "--rank", "5"], "has no rank 5; expected 0 to 4"),
+        (["--all", "-o", "site", "--step", "3"], "--step or --rank"),
+        (["--all", "-o", "site", "--network", "ideal"], "no names, --lesson, --network, --bytes, --step or --rank"),
     ],
 )
 def test_invalid_arguments_are_explained(capsys, arguments, complaint):
@@ -226,6 +241,7 @@ def test_some_calls_of_a_run_are_drawn(trace, tmp_path, capsys):
     [
         (["{trace}", "-n", "4"], "a recorded run is drawn on its own page"),
         (["{trace}", "--root", "1"], "a recorded run is drawn on its own page"),
+        (["{trace}", "--rank", "1"], "a recorded run is drawn on its own page"),
         (["{trace}", "ring"], "a recorded run is drawn on its own page"),
         (["{trace}", "--calls", "7-9"], "there are no calls 7-9; expected some of 1-2"),
         (["{trace}", "--calls", "x"], "names no calls; expected e.g. 100-200"),

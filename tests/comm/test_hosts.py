@@ -16,7 +16,7 @@ from unisono.algorithms import algorithms_of
 from unisono.codecs import Codec
 from unisono.collectives import COLLECTIVES, all_reduce, barrier
 from unisono.comm import tuning
-from unisono.comm.explain_call import explain_call
+from unisono.comm.explain_call import explain_call, explain_with
 from unisono.comm.tables import checked_table
 from unisono.errors import MismatchError
 from unisono.schedule.text import format_schedule, parse_schedule
@@ -193,16 +193,16 @@ def test_sums_between_hosts_have_the_bits_of_play(hosts, dtype):
 def facts(comm):
     predicted = [comm.predict_sent_bytes("all_reduce", 1 << 20, far=far) for far in (None, True, False)]
     given = comm.dispatcher.program(all_reduce, "hierarchical", None, 8).name
-    return comm.hosts, predicted, comm.explain("all_reduce", 1 << 22), given
+    return comm.hosts, predicted, comm.explain("all_reduce", 1 << 22), given, comm.dispatcher.rates
 
 
 def test_the_communicator_states_its_hosts_and_explains_its_choice():
     hosts = ((0, 2), (1, 3))
-    for found, predicted, explained, given in run_on_hosts(facts, "abab"):
+    for found, predicted, explained, given, rates in run_on_hosts(facts, "abab"):
         assert found == hosts
         # a quarter of the vector crosses to the other host twice, and half of it is exchanged twice inside the host
         assert predicted == [6 << 20, 2 << 20, 4 << 20]
-        expected = explain_call("all_reduce", 1 << 22, size=4, table={}, hosts=hosts)
+        expected = explain_with(all_reduce, 1 << 22, 4, rates, {}, hosts=hosts)
         assert (explained.algorithm, explained.options) == (expected.algorithm, expected.options)
         assert explained.topology == "2x2"
         assert given == "hierarchical(node=((0, 2), (1, 3)))"

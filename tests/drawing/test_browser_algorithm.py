@@ -6,7 +6,7 @@ import pytest
 
 from browser import DOWN, END, ESCAPE, HOME, LEFT, RIGHT
 from builders import NAMES, written
-from unisono import find, play, prove
+from unisono import draw, find, play, prove
 from unisono.algorithms import algorithm, one
 from unisono.collectives import all_reduce
 from unisono.collectives import find as find_collective
@@ -103,6 +103,24 @@ def test_a_link_reproduces_the_view_and_the_page_writes_such_links(browser, writ
     browser.run("(location.hash = '#step=6&rank=1&layout=line')")
     browser.wait_for("unisono.state.get('layout') === 'line'")
     assert browser.step() == 6
+
+
+def test_a_page_drawn_with_a_step_and_a_rank_opens_there(browser, tmp_path):
+    page = draw("ring", size=5, step=3, rank=2).save(tmp_path / "ring.html")
+    browser.open(page)
+    assert (browser.step(), browser.run("unisono.state.get('rank')")) == (3, 2)
+    assert browser.text(".story h2") == "Step 3 of 8 · reduce-scatter"
+    assert browser.run("unisono.state.link()") == "#step=3&rank=2"
+    browser.open(page, "#step=5")  # a link comes first, so that it shows what it showed when it was copied
+    assert (browser.step(), browser.run("unisono.state.get('rank')")) == (5, None)
+    browser.open(page, "#lang=zh")
+    assert (browser.step(), browser.run("unisono.state.get('lang')")) == (3, "zh")
+
+
+def test_a_comparison_drawn_with_a_step_opens_there_by_step(browser, tmp_path):
+    browser.open(draw("ring", "tree", size=8, step=4, rank=1).save(tmp_path / "compared.html"))
+    assert browser.step() == 4
+    assert browser.run("[unisono.state.get('by'), unisono.state.get('rank')]") == ["step", 1]
 
 
 def test_invalid_values_in_a_link_are_ignored(browser, written_page):

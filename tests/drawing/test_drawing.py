@@ -61,7 +61,8 @@ def test_the_error_for_an_unknown_option_lists_the_known_ones():
     with pytest.raises(UsageError, match="did you mean node="):
         draw("hierarchical", nod=2)
     with pytest.raises(
-        UsageError, match="arguments: size, root, numbers, language, lesson, calls, network, nbytes; options: node"
+        UsageError,
+        match="arguments: size, root, numbers, language, lesson, calls, network, nbytes, step, rank; options: node",
     ):
         draw("ring", "hierarchical", colour=2)
     with pytest.raises(UsageError, match="options: none"):
@@ -138,6 +139,7 @@ def test_lessons_are_drawn_by_number_or_name(lesson, title):
 def test_a_drawing_displays_itself_in_a_frame_in_a_notebook():
     shown = draw("ring", size=3)._repr_html_()
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert "data-mode=&quot;embed&quot;" in shown
     assert "<script" not in shown
     assert "html=" not in repr(draw("ring", size=3))
 
@@ -178,6 +180,40 @@ def test_invalid_calls_raise_a_usage_error(tmp_path):
     assert not (tmp_path / "nowhere").exists()
     with pytest.raises(UsageError, match="cannot be written: Is a directory"):
         draw("ring").save(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("view", "error", "en", "zh"),
+    [
+        ({"step": 9}, "no_step", "has no step 9; expected 1 to 8, or 0", "没有层级 9；应为 1 至 8，或者 0"),
+        ({"step": -1}, "no_step", "has no step -1; expected 1 to 8", "没有层级 -1；应为 1 至 8"),
+        ({"rank": 5}, "no_rank", "has no rank 5; expected 0 to 4", "没有 rank 5；应为 0 至 4"),
+        ({"rank": -1}, "no_rank", "has no rank -1; expected 0 to 4", "没有 rank -1；应为 0 至 4"),
+        ({"step": "3"}, "view_not_a_number", "step='3'; expected a whole number", "step='3'；应为整数"),
+        ({"rank": True}, "view_not_a_number", "rank=True; expected a whole number", "rank=True；应为整数"),
+        (
+            {"step": 3, "network": "dgx-h100"}, "step_in_simulated_time", "has moments, not steps",
+            "只有时刻，没有层级",
+        ),
+    ],
+)  # fmt: skip
+def test_a_step_or_rank_that_the_page_does_not_have_is_refused_with_its_range(view, error, en, zh):
+    with pytest.raises(UsageError) as raised:
+        draw("ring", size=5, **view)
+    assert raised.value.id == f"drawing.{error}"
+    assert en in raised.value.text("en")
+    assert zh in raised.value.text("zh")
+
+
+def test_the_last_step_of_the_longest_algorithm_of_a_comparison_is_in_range():
+    assert '"opening":"#step=14&rank=7&by=step"' in draw("ring", "tree", size=8, step=14, rank=7).html
+    with pytest.raises(UsageError, match="has no step 15; expected 1 to 14"):
+        draw("ring", "tree", size=8, step=15)
+
+
+def test_a_lesson_takes_neither_step_nor_rank():
+    with pytest.raises(UsageError, match=r"lesson '3' determines what is drawn; leave out .* step, rank"):
+        draw(lesson=3, step=0)
 
 
 def test_drawing_is_imported_on_first_use():

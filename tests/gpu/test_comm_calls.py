@@ -48,7 +48,7 @@ def test_the_first_call_connects_the_gpus_of_all_ranks(size):
         comm.all_reduce(CudaArray(1000))
         kernels = ["int32.none.none"] if size == 1 else ["int32.none.none", "float32.sum.none"]
         assert [entry[1] for entry in LOG if entry[0] == "load"] == kernels
-        made, connected, run = (entry for entry in LOG if entry[0] != "load")
+        made, connected, _, run = (entry for entry in LOG if entry[0] != "load")
         assert connected[1:] == (size, {b"handle"})
         assert run[1].startswith("all_reduce(1000 float32, op=sum, algorithm=")
         assert run[1].endswith(", device=cuda)")
@@ -56,7 +56,7 @@ def test_the_first_call_connects_the_gpus_of_all_ranks(size):
         mode = "kernel" if size == 1 else "stream"
         assert (comm.gpu.mode, comm.gpu.device, comm.gpu.mps, comm.gpu.staged) == (mode, "Stub", False, 0)
         comm.all_reduce(CudaArray(1000), timeout=7)
-        assert [kind for kind in kinds() if kind != "load"] == ["made", "connected", "run", "run"]
+        assert [kind for kind in kinds() if kind != "load"] == ["made", "connected", "prepared", "run", "run"]
         assert LOG[-1][5] == 7
         comm.close()
         assert kinds()[-1] == "close"
@@ -258,8 +258,8 @@ def test_the_device_of_a_rank_stays_the_same():
 
 def test_top_k_is_an_all_gather_of_what_the_gpu_has_encoded():
     def calls(comm):
-        def all_reduce_topk_cuda(array, codec, size, op, all_gather, *, device, stream):
-            assert (str(codec), size, op, device, stream) == ("topk:0.5", 2, "avg", 0, 77)
+        def all_reduce_topk_cuda(array, codec, size, op, all_gather, *, stream):
+            assert (str(codec), size, op, stream) == ("topk:0.5", 2, "avg", 77)
             all_gather(200, 100, 24)
 
         sys.modules["unisono.gpu.topk"] = SimpleNamespace(all_reduce_topk_cuda=all_reduce_topk_cuda)

@@ -57,7 +57,7 @@ def plan_of_sum(gpu, comm, length, text="sum", fingerprint=1):
     nothing = [0] * comm.size
     return gpu.make_plan(
         KERNEL, program.tobytes(), np.array(ops, np.uint32).tobytes(), BLOCKS, fingerprint,
-        [fingerprint] * comm.size, nothing, nothing, 4 * length, 4 * length, text,
+        [fingerprint] * comm.size, nothing, nothing, 4 * length, 4 * length, text, 4 * length,
     )  # fmt: skip
 
 

@@ -50,6 +50,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--bytes", metavar="SIZE", help="size of the vector on the network, such as 64KiB (default 1MiB)"
     )
+    parser.add_argument("--step", type=int, metavar="K", help="open the page at this step (default: at the start)")
+    parser.add_argument("--rank", type=int, metavar="R", help="open the page with this rank selected")
     parser.add_argument("--numbers", action="store_true", help="open the page with numbers in the cells")
     parser.add_argument(
         "--lesson",
@@ -124,7 +126,7 @@ def _request(args: argparse.Namespace) -> Request:
     sizes = () if args.bytes is None else (parse_bytes(args.bytes, args.bytes),)
     return Request(
         args.names, args.size, args.root, args.numbers, args.lang, args.lesson, calls=args.calls, options=options,
-        conditions=Conditions(network, sizes),
+        conditions=Conditions(network, sizes), step=args.step, rank=args.rank,
     )  # fmt: skip
 
 
@@ -156,7 +158,8 @@ def _calls(text: str) -> tuple[int, int | None]:
 
 def _gallery(args: argparse.Namespace) -> int:
     """Write the course, and with --all a page for everything."""
-    needless = args.names or args.lesson or args.network or args.bytes
+    has_view = (args.step, args.rank) != (None, None)
+    needless = args.names or args.lesson or args.network or args.bytes or has_view
     if args.course and (needless or args.all or args.size):
         raise UsageError(messages.COURSE_ALONE())
     if args.all and (needless or not args.output):

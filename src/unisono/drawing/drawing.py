@@ -31,8 +31,10 @@ from unisono.simulator.simulation import IDEAL, checked
 from unisono.tracing.run import Run
 
 SIZE, SIZE_OF_SEVERAL = 4, 8  # default numbers of ranks: for one algorithm, and for a comparison
-FRAME_HEIGHT = 860  # of the frame in a notebook, in pixels
-ARGUMENTS = ("size", "root", "numbers", "language", "lesson", "calls", "network", "nbytes")
+# In a notebook: the shape of the frame, within limits for wide and narrow windows.
+FRAME_STYLE = "width: 100%; aspect-ratio: 16 / 10; min-height: 26rem; max-height: 40rem; border: 0"
+FRAME_OF_RUN = "width: 100%; height: 54rem; border: 0"  # the whole page
+ARGUMENTS = ("size", "root", "numbers", "language", "lesson", "calls", "network", "nbytes", "step", "rank")
 # Names from other interfaces that users try.
 MEANT = {"n": "size", "ranks": "size", "world_size": "size", "nranks": "size", "lang": "language", "bytes": "nbytes"}
 
@@ -47,7 +49,8 @@ class Drawing:
     ``title`` is its title and ``html`` its text. ``failures`` holds the class and the text of the error of each
     program that fails its proof, in the language of the page (English if it has none). For a recorded run,
     ``findings`` says whether a rank was slow, and ``notes`` which parts are not on the page. By default, these three
-    are empty.
+    are empty. ``embeddable`` says whether a notebook shows only the stage, its bar and a caption; of a recorded run,
+    it shows the whole page.
     """
 
     title: str
@@ -55,6 +58,7 @@ class Drawing:
     failures: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     findings: tuple[Words, ...] = field(default=(), repr=False)
     notes: tuple[Words, ...] = field(default=(), repr=False)
+    embeddable: bool = field(default=True, repr=False)
 
     def save(self, path: str | Path) -> Path:
         """Write the page to the file ``path``, in an existing folder, and return the path.
@@ -77,9 +81,13 @@ class Drawing:
         return path
 
     def _repr_html_(self) -> str:
+        """Return a frame with the stage, its bar and a caption, as ``#embed`` in a link; or the page of a run."""
+        text, style = self.html, FRAME_OF_RUN
+        if self.embeddable:
+            text, style = text.replace("<html ", '<html data-mode="embed" ', 1), FRAME_STYLE
         return (
-            f'<iframe srcdoc="{html.escape(self.html, quote=True)}" title="{html.escape(self.title, quote=True)}" '
-            f'style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
+            f'<iframe srcdoc="{html.escape(text, quote=True)}" title="{html.escape(self.title, quote=True)}" '
+            f'style="{style}" allow="fullscreen"></iframe>'
         )
 
 
@@ -96,11 +104,21 @@ class Request:
     calls: Calls | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     conditions: Conditions = field(default_factory=Conditions)
+    step: int | None = None
+    rank: int | None = None
 
     @property
     def settings(self) -> Settings:
         """The settings of the page."""
-        return Settings(numbers=self.numbers, language=self.language)
+        return Settings(numbers=self.numbers, language=self.language, opening=self.opening)
+
+    @property
+    def opening(self) -> str | None:
+        """The view with which the page opens, written as in a link."""
+        parts = [f"{name}={value}" for name, value in (("step", self.step), ("rank", self.rank)) if value is not None]
+        if self.step is not None and len(self.names) > 1:
+            parts.append("by=step")  # a comparison by the clock has no steps
+        return f"#{'&'.join(parts)}" if parts else None
 
 
 def draw(
@@ -113,6 +131,8 @@ def draw(
     calls: Calls | None = None,
     network: Network | str | PathLike[str] | None = None,
     nbytes: int | None = None,
+    step: int | None = None,
+    rank: int | None = None,
     **options: Any,
 ) -> Drawing:
     """Draw an algorithm on ``size`` ranks (default 4), or compare several (default 8 ranks), as a web page.
@@ -127,6 +147,9 @@ def draw(
     for a vector of ``nbytes`` (default 1 MiB), and links are coloured by load; several algorithms race. Without a
     network, a comparison offers several, and ``nbytes`` is the size at which it opens.
 
+    The page opens at ``step`` (default: at the start, or at an error), with ``rank`` selected (default: none), as in
+    ``draw("ring", size=5, step=3, rank=2)``. Steps are those of the page, counted from 1; 0 is the start.
+
     ``draw("run/")`` or ``draw("run.json")`` draws a recorded run, which may also be given as ``read_run`` returns it;
     ``calls`` selects some of its calls, as in ``calls=(100, 200)`` (default: all that fit).
 
@@ -140,7 +163,8 @@ def draw(
     """
     names = tuple(_flattened(algorithms))
     conditions = Conditions(_loaded(network), () if nbytes is None else (nbytes,))
-    return draw_request(Request(names, size, root, numbers, language, lesson, calls, options, conditions))
+    request = Request(names, size, root, numbers, language, lesson, calls, options, conditions, step, rank)
+    return draw_request(request)
 
 
 def draw_request(
@@ -164,6 +188,7 @@ def draw_request(
         raise UsageError(messages.BYTES_WITHOUT_NETWORK(name=str(request.names[0])))
     subjects = [_resolved(name, watch) for name in request.names]
     _check_options(subjects, request.options)
+    _check_view(request)
     schedules, scenes = [], []
     for name, subject in zip(request.names, subjects, strict=True):
         progress(str(name))
@@ -172,6 +197,7 @@ def draw_request(
             checked(schedule, nbytes, conditions.network or IDEAL)
         schedules.append(schedule)
         scenes.append(_scene(schedule, subject, request, str(name) if isinstance(name, str | PathLike) else None))
+    _check_range(scenes, request)
     return draw_scenes(scenes, request.settings, **_simulated(schedules, scenes, conditions))
 
 
@@ -198,7 +224,7 @@ def _draw_lesson(request: Request) -> Drawing:
     name = request.lesson if request.lesson is not None else ""
     find_page(name)
     given = (request.size, request.root, request.calls) != (None, None, None) or _is_simulated(request)
-    if request.names or request.options or given:
+    if request.names or request.options or given or request.opening:
         raise UsageError(messages.LESSON_ALONE(lesson=str(name)))
     return Drawing(*lesson_page(name, request.language, request.numbers))
 
@@ -207,11 +233,31 @@ def _draw_run(request: Request, progress: Callable[[str], None]) -> Drawing:
     run: Any = next(filter(_is_run, request.names))
     name = run.source if isinstance(run, Run) else str(run)
     given = (request.size, request.root) != (None, None) or _is_simulated(request)
-    if len(request.names) > 1 or request.options or given:
+    if len(request.names) > 1 or request.options or given or request.opening:
         raise UsageError(messages.RUN_ALONE(run=name))
     progress(name)
     page = write_run_page(run, request.settings, request.calls)
-    return Drawing(page.title, page.html, findings=tuple(page.verdict), notes=tuple(page.notes))
+    return Drawing(page.title, page.html, findings=tuple(page.verdict), notes=tuple(page.notes), embeddable=False)
+
+
+def _check_view(request: Request) -> None:
+    """Refuse a step or a rank that is no number, and a step in simulated time."""
+    for name, value in (("step", request.step), ("rank", request.rank)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise UsageError(messages.VIEW_NOT_A_NUMBER(name=name, found=repr(value)))
+    if request.step is not None and request.conditions.network is not None:
+        raise UsageError(messages.STEP_IN_SIMULATED_TIME(step=request.step))
+
+
+def _check_range(scenes: Sequence[Scene], request: Request) -> None:
+    """Refuse a step after the last one of all scenes, and a rank that a scene does not have."""
+    label = listed(scene["label"] for scene in scenes)
+    last = max(scene["levels"] for scene in scenes)
+    if request.step is not None and not 0 <= request.step <= last:
+        raise UsageError(messages.NO_STEP(label=label, step=request.step, last=last))
+    most = min(scene["size"] for scene in scenes) - 1
+    if request.rank is not None and not 0 <= request.rank <= most:
+        raise UsageError(messages.NO_RANK(label=label, rank=request.rank, last=most))
 
 
 def _is_simulated(request: Request) -> bool:

@@ -16,8 +16,9 @@ NOT_DRAWABLE = Template(
 )
 LESSON_ALONE = Template(
     "drawing.lesson_alone",
-    "lesson {lesson!r} determines what is drawn; leave out names, size (-n), root, calls, network, bytes and options",
-    "课程页面 {lesson!r} 已经决定了要画的内容；请去掉名称、size（-n）、root、calls、网络、字节数和选项",
+    "lesson {lesson!r} determines what is drawn; leave out names, size (-n), root, calls, network, bytes, step, rank "
+    "and options",
+    "课程页面 {lesson!r} 已经决定了要画的内容；请去掉名称、size（-n）、root、calls、网络、字节数、step、rank 和选项",
 )
 NO_LESSON = Template(
     "drawing.no_lesson",
@@ -34,9 +35,9 @@ PRESETS_ARE_LESSONS = Template(
 )
 RUN_ALONE = Template(
     "drawing.run_alone",
-    "{run}: a recorded run is drawn on its own page; leave out other names, size (-n), root, network, bytes and "
-    "options",
-    "{run}：已记录的运行单独成页；请去掉其他名称、size（-n）、root、网络、字节数和选项",
+    "{run}: a recorded run is drawn on its own page; leave out other names, size (-n), root, network, bytes, "
+    "step, rank and options",
+    "{run}：已记录的运行单独成页；请去掉其他名称、size（-n）、root、网络、字节数、step、rank 和选项",
 )
 CALLS_WITHOUT_RUN = Template(
     "drawing.calls_without_run",
@@ -72,6 +73,26 @@ TOO_MANY_RANKS = Template(
     "drawing.too_many_ranks",
     "{label}: {size} ranks; a page shows at most {most}",
     "{label}：{size} 个 rank；一个页面最多显示 {most} 个",
+)
+NO_STEP = Template(
+    "drawing.no_step",
+    "{label} has no step {step}; expected 1 to {last}, or 0 for the start",
+    "{label} 没有层级 {step}；应为 1 至 {last}，或者 0（开始之前）",
+)
+NO_RANK = Template(
+    "drawing.no_rank",
+    "{label} has no rank {rank}; expected 0 to {last}",
+    "{label} 没有 rank {rank}；应为 0 至 {last}",
+)
+VIEW_NOT_A_NUMBER = Template(
+    "drawing.view_not_a_number",
+    "{name}={found}; expected a whole number",
+    "{name}={found}；应为整数",
+)
+STEP_IN_SIMULATED_TIME = Template(
+    "drawing.step_in_simulated_time",
+    "step {step}: a page in simulated time has moments, not steps; leave out the step or the network",
+    "层级 {step}：按模拟时间显示的页面只有时刻，没有层级；请去掉 step 或网络",
 )
 NO_FOLDER = Template(
     "drawing.no_folder",
@@ -132,11 +153,13 @@ PAGE_NOT_KEPT = Template(
 )
 GALLERY_ALONE = Template(
     "drawing.gallery_alone",
-    "--all draws everything into a folder; expected -o FOLDER, and no names, --lesson, --network or --bytes",
-    "--all 会把全部页面写入一个目录；请用 -o 给出目录，不要给出名称、--lesson、--network 或 --bytes",
+    "--all draws everything into a folder; expected -o FOLDER, and no names, --lesson, --network, --bytes, --step or "
+    "--rank",
+    "--all 会把全部页面写入一个目录；请用 -o 给出目录，不要给出名称、--lesson、--network、--bytes、--step 或 --rank",
 )
 COURSE_ALONE = Template(
     "drawing.course_alone",
-    "--course draws the whole course into a folder; expected no names, -n, --all, --lesson, --network or --bytes",
-    "--course 会把整个课程写入一个目录；不要给出名称、-n、--all、--lesson、--network 或 --bytes",
+    "--course draws the whole course into a folder; expected no names, -n, --all, --lesson, --network, --bytes, "
+    "--step or --rank",
+    "--course 会把整个课程写入一个目录；不要给出名称、-n、--all、--lesson、--network、--bytes、--step 或 --rank",
 )

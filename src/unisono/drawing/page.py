@@ -27,9 +27,12 @@ STYLES = (
     "common/colours", "common/frame", "common/stage", "common/playback_bar", "common/narration_panel",
     "algorithm/facts", "algorithm/code", "compare/compare", "simulated/simulated", "index", "lessons/training",
     "lessons/training_panels", "lessons/lessons", "run/run", "course/course", "course/course_index",
+    "common/reading_modes",
 )  # fmt: skip
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.\.?/[\w/]+)\.mjs";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
+# A comment that fills whole lines: a page does not need it.
+COMMENT = re.compile(r"^[ ]*(?://[^\n]*|/\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
 WITHOUT_SCRIPT = "This page draws with JavaScript, which is switched off. 本页面需要启用 JavaScript。"
 
 
@@ -44,6 +47,7 @@ class Settings:
     title: Words | None = None
     story: Words | None = None
     algorithms: bool = False  # the pages of all algorithms are in the same folder
+    opening: str | None = None  # the view with which the page opens, written as in a link
     course: Mapping[str, Any] | None = None  # the place of the page in the course, and its texts
 
     def as_dict(self) -> dict[str, Any]:
@@ -51,7 +55,7 @@ class Settings:
         words = {name: value and value._asdict() for name, value in (("title", self.title), ("story", self.story))}
         return {
             "numbers": self.numbers, "language": self.language, "offsets": self.offsets,
-            "algorithms": self.algorithms, "course": self.course, **words,
+            "algorithms": self.algorithms, "opening": self.opening, "course": self.course, **words,
         }  # fmt: skip
 
 
@@ -74,13 +78,18 @@ def fill_template(name: str, title: str, data: Mapping[str, Any], program: str) 
     written = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     parts = {
         "title": html.escape(title),
-        "style": "\n".join(asset(f"{name}.css") for name in STYLES),
+        "style": "\n".join(without_comments(asset(f"{name}.css")) for name in STYLES),
         "data": written,
         "script": program,
         "without_script": WITHOUT_SCRIPT,
     }
     filled = re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], asset(name))
     return filled.encode(errors="replace").decode()  # text of a user may hold lone surrogates
+
+
+def without_comments(text: str) -> str:
+    """Return a script or a style sheet without the comments that fill whole lines."""
+    return COMMENT.sub("", text)
 
 
 @cache
@@ -127,4 +136,4 @@ def _with_its_imports(name: str) -> str:
     def bind(match: re.Match[str]) -> str:
         return f"const {match[1]} = {scope_name(_resolved(name, match[2]))};"
 
-    return EXPORT.sub(r"\1", IMPORT.sub(bind, asset(f"{name}.mjs")))
+    return EXPORT.sub(r"\1", IMPORT.sub(bind, without_comments(asset(f"{name}.mjs"))))

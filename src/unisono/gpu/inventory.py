@@ -33,7 +33,8 @@ class NoGpus(Exception):
 
 def find_gpus() -> list[Gpu]:
     """Return the GPUs of this machine; raise NoGpus, with the reason, if there are none."""
-    from unisono import _engine  # imported here, as everywhere: `import unisono` is fast
+    # imported here, as everywhere: `import unisono` is fast
+    from unisono import _engine
     from unisono.gpu.driver import LIBRARY
 
     try:

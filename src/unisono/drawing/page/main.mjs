@@ -2,7 +2,9 @@
 
 import { openAlgorithm } from "./algorithm/algorithm.mjs";
 import { showError } from "./common/error_page.mjs";
+import { offerModes } from "./common/reading_modes.mjs";
 import { replayed } from "./common/replay.mjs";
+import { openAt } from "./common/state.mjs";
 import { unpack } from "./common/unpack.mjs";
 import { openCompare } from "./compare/compare.mjs";
 import { frameCourse } from "./course/frame.mjs";
@@ -19,6 +21,8 @@ try {
   else if (race) globalThis.unisono = openCompare(root, page, scenes, await unpack(race.packed));
   else
     globalThis.unisono = scenes.length > 1 ? openCompare(root, page, scenes) : openAlgorithm(root, page, scenes[0]);
+  openAt(page.settings.opening, globalThis.unisono.state);
+  offerModes(root, globalThis.unisono);
   frameCourse(root, page, globalThis.unisono);
   document.documentElement.dataset.ready = "true";
 } catch (error) {

@@ -55,8 +55,43 @@ test("a message travels from cell to cell along an arc between cards", () => {
     const way = pathOf(plan, message);
     same(pointOn(way, 0), way.start);
     same(pointOn(way, 1), way.end);
-    same(onArc(way, 0), way.leave);
-    onSide(way.leave, plan.places[message.src]);
-    onSide(way.enter, plan.places[message.dst]);
+    same(onArc(way, 0), way.pieces[0].from);
+    onSide(onArc(way, 0), plan.places[message.src]);
+    onSide(onArc(way, 1), plan.places[message.dst]);
+  }
+});
+
+const LEAST = 1; // pixels inside a card that count as crossing it
+
+/** The ranks whose cards an arc crosses; it only touches those at its ends. */
+function crossed(plan, message) {
+  const way = pathOf(plan, message);
+  const found = new Set();
+  for (let part = 0; part <= 1; part += 1 / 100) {
+    const { x, y } = onArc(way, part);
+    plan.places.forEach((place, rank) => {
+      const across = plan.form.width / 2 - Math.abs(x - place.x);
+      const down = plan.form.height / 2 - Math.abs(y - place.y);
+      if (Math.min(across, down) > LEAST) found.add(rank);
+    });
+  }
+  return [...found];
+}
+
+test("no arc crosses a card, in every layout, between all pairs of ranks", () => {
+  for (const room of ROOMS) {
+    for (const layout of LAYOUTS) {
+      for (const made of room.width < 1000 ? [doubling(8), ring(8), ring(13)] : [ring(8)]) {
+        const plan = { ...arrange(made, layout, room), room };
+        if (plan.radial) continue;
+        for (let src = 0; src < made.size; src++) {
+          for (let dst = 0; dst < made.size; dst++) {
+            if (src === dst) continue;
+            const message = { src, dst, chunks: [0], into: [made.chunks - 1] };
+            assert.deepEqual(crossed(plan, message), [], `${layout} of ${made.size} in ${room.width}: ${src} ${dst}`);
+          }
+        }
+      }
+    }
   }
 });

@@ -5,6 +5,7 @@ import { expression, shortExpressions } from "./expressions.mjs";
 import { cellBox } from "./layouts.mjs";
 import { heat, rankColour } from "./palette.mjs";
 import { isDone, ranksIn } from "./replay.mjs";
+import { OUTER_NAMES } from "./rings.mjs";
 
 const FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "PingFang SC", "Noto Sans CJK SC", sans-serif';
 
@@ -23,7 +24,7 @@ export function paintCard(pen, stage, rank, row, look, changed) {
     pen.strokeStyle = wrong ? paint.wrong : selected ? paint.ink : paint.line;
     pen.stroke();
   }
-  paintName(pen, stage, rank, look, wrong ? paint.wrong : selected ? paint.ink : paint.muted);
+  if (!stage.plan.places[rank].name) paintName(pen, stage, rank, look, nameColour(stage, rank, look));
   if (form.captions) {
     pen.font = `10px ${FONT}`;
     pen.textAlign = "left";
@@ -58,15 +59,32 @@ export function paintCard(pen, stage, rank, row, look, changed) {
   }
 }
 
+/** The colour of the name of a rank. */
+function nameColour({ scene, paint }, rank, look) {
+  return scene.failure?.rank === rank ? paint.wrong : look.rank === rank ? paint.ink : paint.muted;
+}
+
+/** Paint the number of a rank outside of its card, on a circle; upright, in stage coordinates. */
+export function paintOuterName(pen, stage, rank, look) {
+  const { places } = stage.plan;
+  const next = places[(rank + 1) % places.length].name;
+  const { x, y } = places[rank].name;
+  const apart = places.length > 1 ? Math.hypot(next.x - x, next.y - y) : 99;
+  pen.font = `600 ${Math.max(8, Math.min(11, apart * 0.6))}px ${FONT}`;
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.fillStyle = nameColour(stage, rank, look);
+  pen.fillText(`${rank}`, x, y + 0.5);
+}
+
 /** Paint the name of a rank on its card. */
 export function paintName(pen, stage, rank, look, colour) {
-  const { form, radial } = stage.plan;
+  const { form } = stage.plan;
   const dot = form.small ? 0 : 4;
   const size = form.small ? Math.max(6, Math.min(10, form.width * 0.6, form.header - 3)) : 12.5;
   pen.textBaseline = "middle";
   pen.font = `600 ${size}px ${FONT}`;
   if (form.small) {
-    if (radial && form.width < 9) return;
     pen.textAlign = "center";
     pen.fillStyle = colour;
     const name = look.names.rank(rank);
@@ -231,7 +249,7 @@ export function paintHostArc(pen, stage, ranks, name) {
   const from = angle(ranks[0]) - step * 0.44;
   const to = from + step * (ranks.length - 0.12);
   const inner = plan.inner;
-  const outer = plan.inner + plan.form.height + 6;
+  const outer = plan.inner + plan.form.height + OUTER_NAMES + 2;
   pen.beginPath();
   pen.arc(x, y, outer, from, to);
   pen.arc(x, y, inner, to, from, true);

@@ -1,18 +1,21 @@
 // The positions of ranks on the stage, and the size of their cards.
 //
-// Card: the drawing of one rank: its name, and its slots in columns. A layout gives the centre of each card for a given
+// Rings are in rings.mjs. Card: the drawing of one rank: its name, and its slots in columns. A layout gives the centre of each card for a given
 // room and card size; the largest cards that do not overlap are found by trial.
+
+import { circlePlaces, ROUNDNESS, radialCell, radialForm, radialPlaces, ringPoints } from "./rings.mjs";
 
 const PAD = 10; // between the cards and the edge of the stage
 const HEIGHTS = [40, 36, 32, 29, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 7, 6, 5, 4, 3, 2.5, 2, 1.5, 1, 0.7, 0.5];
 const RADIAL_BELOW = 9; // lower cells than this make the columns of a ring point outwards instead
-const ROUNDNESS = [2, 2.6, 4]; // of the curve of a ring: 2 is an ellipse; larger is closer to a rectangle
 
 export const LAYOUTS = ["ring", "line", "tree", "grid", "nodes"];
 
 /** Return the positions of all cards ({x, y, turn}), the form of the card, and boxes around nodes. Of a ring of many
- * ranks, `margin` is the room around it, and `inner` the part of its radius that is at least inside. */
-export function arrange(scene, layout, room, { margin = 0, inner = 0.48 } = {}) {
+ * ranks, `margin` is the room around it, and `inner` the part of its radius that is at least inside. If `round`, a ring
+ * is a circle. The names of the ranks on a circle are outside (rings.mjs). */
+export function arrange(scene, layout, room, { margin = 0, inner = 0.48, round = false } = {}) {
+  if (layout === "ring" && round && scene.size > 1) return roundRing(scene, room, margin, inner);
   let best = null;
   const wraps = layout === "ring" ? [1] : [1, 2, 4, 8, 16];
   for (const place of variants(scene, layout, room)) {
@@ -23,10 +26,26 @@ export function arrange(scene, layout, room, { margin = 0, inner = 0.48 } = {}) 
     }
   }
   if (layout === "ring" && scene.size > 8 && best.form.cell.height < RADIAL_BELOW) {
-    return { ...radialRing(scene, room, margin, inner), boxes: [], radial: true };
+    return rays(scene, room, margin, inner);
   }
   const boxes = layout === "nodes" ? nodeBoxes(scene, best.places, best.form) : [];
   return { ...best, boxes, radial: false };
+}
+
+/** A circle: of upright cards if their cells are larger, else of rays. */
+function roundRing(scene, room, margin, inner) {
+  const place = (form) => circlePlaces(scene.size, room, form);
+  const upright = largest(scene, place, room, 1, true);
+  const turned = rays(scene, room, margin, inner);
+  const area = ({ form: { cell } }) => cell.width * cell.height;
+  return area(upright) < area(turned) ? turned : { ...upright, boxes: [], radial: false, circle: true };
+}
+
+/** Many ranks on a ring: the columns point outwards like rays. */
+function rays(scene, room, margin, inner) {
+  const { cell, inside } = radialCell(scene, room, margin, inner);
+  const form = radialForm(cardForm(scene, cell, 1), cell);
+  return { places: radialPlaces(scene.size, room, form, inside), form, boxes: [], radial: true };
 }
 
 /** Whether cells are clearly larger; size beyond what text needs is ignored. */
@@ -35,16 +54,16 @@ function better(one, other) {
   return size(one) > size(other) * 1.3;
 }
 
-/** The size of a card with cells of this size. */
-function cardForm(scene, cell, wrap) {
+/** The size of a card with cells of this size; `bare`: its name is outside. */
+function cardForm(scene, cell, wrap, bare = false) {
   const small = cell.height < 12 || cell.width < 34;
-  const header = cell.width < 13 ? 11 : small ? 15 : 24;
+  const header = bare ? 4 : cell.width < 13 ? 11 : small ? 15 : 24;
   const columns = scene.parts.map((row) => {
     const parts = Math.min(wrap, row.count);
     return { ...row, parts, high: Math.ceil(row.count / parts) };
   });
   const index = cell.height >= 14 && cell.width >= 40 ? 14 : 0; // room for the name of the chunk
-  const captions = (columns.length > 1 || index) && !small ? 13 : 0;
+  const captions = (columns.length > 1 || index) && !small && !bare ? 13 : 0;
   const between = columns.length > 1 ? Math.min(8, cell.width / 5) : 0;
   const side = small ? Math.min(4, cell.width / 6) : 8;
   let left = side;
@@ -80,27 +99,27 @@ export function cellBox(form, slot) {
   };
 }
 
-function largest(scene, place, room, wrap) {
+function largest(scene, place, room, wrap, bare = false) {
   for (const height of HEIGHTS) {
     if (height > Math.max(26, room.height / 14)) continue;
     // High cells show text: they should be wide enough for the longest one, such as a0+a1+a2.
     const wordy = scene.collective?.reduces ? Math.min(104, 24 + 15 * scene.size) : 54;
     const narrow = height >= 22 ? wordy : height >= 14 ? 44 : Math.max(2, height * 1.5);
     const widest = Math.min(150, Math.max(100, height * 4));
-    let found = fitting(scene, place, room, wrap, { width: narrow, height });
+    let found = fitting(scene, place, room, wrap, { width: narrow, height }, { bare });
     if (!found) continue;
     for (let width = narrow * 1.08; width <= widest; width *= 1.08) {
-      const wider = fitting(scene, place, room, wrap, { width, height });
+      const wider = fitting(scene, place, room, wrap, { width, height }, { bare });
       if (!wider) break;
       found = wider;
     }
     return found;
   }
-  return fitting(scene, place, room, wrap, { width: 1, height: 0.4 }, true);
+  return fitting(scene, place, room, wrap, { width: 1, height: 0.4 }, { bare, anyway: true });
 }
 
-function fitting(scene, place, room, wrap, cell, anyway = false) {
-  const form = cardForm(scene, cell, wrap);
+function fitting(scene, place, room, wrap, cell, { bare, anyway = false }) {
+  const form = cardForm(scene, cell, wrap, bare);
   const places = place(form);
   // Messages need room between cards: with more room, more text fits on them.
   const gap = form.small ? 2 + form.width / 5 : Math.min(40, 10 + form.width / 7);
@@ -161,7 +180,7 @@ function variants(scene, layout, room) {
     }
     return ways;
   }
-  return ROUNDNESS.map((power) => (form) => upright(ringPoints(size, power, room, form)));
+  return ROUNDNESS.map((power) => (form) => upright(ringPoints(size, power, room, form, PAD)));
 }
 
 function divisions(count) {
@@ -171,25 +190,6 @@ function divisions(count) {
     if (columns === Math.ceil(count / rows)) found.push(columns);
   }
   return found;
-}
-
-function ringPoints(size, power, room, form) {
-  if (size === 1) return [[room.width / 2, room.height / 2]];
-  const bow = room.width < 500 ? 14 : 26; // the arcs of messages run around the outside
-  const across = room.width / 2 - PAD - bow - form.width / 2;
-  const down = room.height / 2 - PAD - bow / 2 - form.height / 2;
-  // Neither too flat nor too wide: it should still look like a ring.
-  const wide = Math.min(across, down * 3);
-  const high = Math.min(down, across * 1.3);
-  return Array.from({ length: size }, (_, rank) => {
-    const angle = ringAngle(rank, size);
-    const squared = (value) => Math.sign(value) * Math.abs(value) ** (2 / power);
-    return [room.width / 2 + wide * squared(Math.cos(angle)), room.height / 2 + high * squared(Math.sin(angle))];
-  });
-}
-
-function ringAngle(rank, size) {
-  return -Math.PI / 2 + (2 * Math.PI * rank) / size;
 }
 
 function gridPoints(size, columns, room, form) {
@@ -264,42 +264,4 @@ function nodeBoxes(scene, places, form) {
     const bottom = Math.max(...inside.map(({ y }) => y)) + form.height / 2 + 12;
     return { x: left, y: top, width: right - left, height: bottom - top };
   });
-}
-
-/** Many ranks on a ring: the columns point outwards like rays. */
-function radialRing(scene, room, margin, inner) {
-  const outside = Math.min(room.width, room.height) / 2 - PAD - margin;
-  let best = null;
-  for (let part = inner; part < 0.9; part += 0.02) {
-    const inside = outside * part;
-    const width = Math.min(30, ((2 * Math.PI * inside) / scene.size) * 0.82);
-    const lanes = scene.parts.length;
-    const cell = { width: width / lanes, height: 0 };
-    const highest = Math.max(...scene.parts.map((row) => row.count));
-    cell.height = Math.min(16, (outside - inside - 14) / highest);
-    if (!best || cell.width * cell.height > best.cell.width * best.cell.height) best = { inside, cell };
-  }
-  const form = cardForm(scene, best.cell, 1);
-  form.header = 13;
-  form.captions = 0;
-  form.index = 0;
-  form.side = 0;
-  form.small = true;
-  let left = 0;
-  for (const column of form.columns) {
-    column.left = left;
-    left += column.parts * best.cell.width;
-  }
-  form.width = left;
-  form.height = form.header + Math.max(...form.columns.map(({ high }) => high)) * best.cell.height;
-  const middle = best.inside + form.height / 2;
-  const places = Array.from({ length: scene.size }, (_, rank) => {
-    const angle = ringAngle(rank, scene.size);
-    return {
-      x: room.width / 2 + middle * Math.cos(angle),
-      y: room.height / 2 + middle * Math.sin(angle),
-      turn: angle - Math.PI / 2,
-    };
-  });
-  return { places, form };
 }

@@ -3,7 +3,7 @@
 // Cards, cells and arcs change only from step to step: they are painted into a separate picture. A frame of the
 // animation is that picture with the messages on top.
 
-import { inCard, middleOf, onArc, onStage, pathOf, pointOn } from "./arcs.mjs";
+import { headOf, inCard, middleOf, onStage, pathOf, pointOn, traceArc } from "./arcs.mjs";
 import {
   hasTinyCells,
   labelFont,
@@ -13,6 +13,7 @@ import {
   paintCell,
   paintName,
   paintNode,
+  paintOuterName,
 } from "./cards.mjs";
 import { arrange, cellBox } from "./layouts.mjs";
 import { paints } from "./palette.mjs";
@@ -20,6 +21,8 @@ import { paints } from "./palette.mjs";
 const MOST_IN_A_BUNDLE = 8; // chunks that are drawn of a message that carries more
 const MOST_ROOMY = 6; // messages that are drawn with all of their text
 const MOST_CHIPS = 12; // messages that are drawn with their contents, if all ranks send several at once
+const MAGNIFICATIONS = [2.8, 2.5, 2.2, 2, 1.8, 1.6, 1.4, 1.2]; // of a presentation: the first that leaves enough room
+const LEGIBLE = { width: 58, height: 17 }; // a cell with room for its text
 const MOST_OUTLINED = 500; // messages that are drawn as dots with an outline each
 
 export class Stage {
@@ -36,16 +39,23 @@ export class Stage {
 
   /** Adapt to the room that the canvas has on the page. */
   resize() {
-    const room = { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
-    if (room.width < 10 || room.height < 10) return;
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    if (width < 10 || height < 10) return;
     const ratio = globalThis.devicePixelRatio || 1;
     for (const canvas of [this.canvas, this.base]) {
-      canvas.width = Math.round(room.width * ratio);
-      canvas.height = Math.round(room.height * ratio);
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
     }
-    this.ratio = ratio;
-    this.room = room;
-    this.refresh();
+    const magnified = (zoom) => {
+      this.zoom = zoom;
+      this.ratio = ratio * zoom;
+      this.room = { width: width / zoom, height: height / zoom };
+      this.refresh();
+      const { cell } = this.plan.form;
+      return cell.width >= LEGIBLE.width && cell.height >= LEGIBLE.height;
+    };
+    const presented = document.documentElement.dataset.mode === "present";
+    if (!(presented && MAGNIFICATIONS.some(magnified))) magnified(1);
   }
 
   /** Compute all positions again, after a change of layout, language or theme. */
@@ -55,9 +65,8 @@ export class Stage {
     const plan = arrange(this.scene, layout, this.room, this.ring());
     plan.room = this.room;
     plan.middle = { x: this.room.width / 2, y: this.room.height / 2 };
-    plan.inner = plan.radial
-      ? Math.hypot(plan.places[0].x - plan.middle.x, plan.places[0].y - plan.middle.y) - plan.form.height / 2
-      : 0;
+    const radius = Math.hypot(plan.places[0].x - plan.middle.x, plan.places[0].y - plan.middle.y);
+    plan.inner = plan.radial ? radius - plan.form.height / 2 : radius;
     this.plan = plan;
     this.paint = paints(document.documentElement);
     this.ways.clear();
@@ -91,9 +100,10 @@ export class Stage {
 
   /** The rank and slot at a point of the canvas: { rank, slot }, with slot null beside the cells; null outside all
    * cards. */
-  at(point) {
+  at(position) {
     if (!this.plan) return null;
     const { form } = this.plan;
+    const point = { x: position.x / this.zoom, y: position.y / this.zoom };
     for (let rank = 0; rank < this.scene.size; rank++) {
       const inside = inCard(this.plan, rank, point);
       if (inside.x < 0 || inside.y < 0 || inside.x > form.width || inside.y > form.height) continue;
@@ -115,7 +125,8 @@ export class Stage {
 
   /** The centre of a cell on the canvas. */
   middle(rank, slot) {
-    return middleOf(this.plan, rank, [slot]);
+    const { x, y } = middleOf(this.plan, rank, [slot]);
+    return { x: x * this.zoom, y: y * this.zoom };
   }
 
   paintBase(view, look) {
@@ -136,11 +147,12 @@ export class Stage {
       pen.translate(-this.plan.form.width / 2, -this.plan.form.height / 2);
       if (view.away?.includes(rank)) pen.globalAlpha = 0.35; // it has not entered the call yet
       paintCard(pen, this, rank, this.scene.rows[rank][view.states[rank]], look, changed);
-      if (pen.globalAlpha < 1) {
-        pen.globalAlpha = 1;
-        paintName(pen, this, rank, look, this.paint.muted); // which rank is awaited must be readable
-      }
+      const away = pen.globalAlpha < 1;
+      pen.globalAlpha = 1;
+      // Which rank is awaited must be readable.
+      if (away && !place.name) paintName(pen, this, rank, look, this.paint.muted);
       pen.restore();
+      if (place.name) paintOuterName(pen, this, rank, look);
     }
     for (const local of view.locals) this.paintLocal(pen, local);
     for (const message of view.arrived) this.paintArc(pen, message, look, false);
@@ -179,8 +191,7 @@ export class Stage {
     pen.lineWidth = many ? 1 : 1.8;
     if (!message.reduce) pen.setLineDash(many ? [3, 3] : [6, 4]);
     pen.beginPath();
-    pen.moveTo(way.leave.x, way.leave.y);
-    pen.quadraticCurveTo(way.bend.x, way.bend.y, way.enter.x, way.enter.y);
+    traceArc(pen, way);
     pen.stroke();
     pen.setLineDash([]);
     traceHead(pen, way, many ? 5 : 9);
@@ -214,21 +225,26 @@ export class Stage {
     pen.globalAlpha = 1;
   }
 
+  /** The cells of a message at a point of its way: { left, top, width, height }, with the height of each. */
+  chipBox(pen, message, point, look, roomy) {
+    const { cell } = this.plan.form;
+    const count = Math.min(message.cells.length, MOST_IN_A_BUNDLE);
+    const width =
+      count === 1 && cell.height >= 15 ? this.chipWidth(pen, message, look, roomy) : Math.min(84, cell.width * 0.9);
+    const height = count > 1 ? Math.max(6, Math.min(cell.height * 0.5, 60 / count)) : cell.height * 0.9;
+    const inside = (place, length, room) => Math.max(9, Math.min(room - length - 4, place - length / 2));
+    const left = inside(point.x, width, this.room.width);
+    const top = inside(point.y, height * count, this.room.height);
+    return { left, top, width, height };
+  }
+
   paintChip(pen, { message, progress, stuck }, look, roomy) {
     const point = pointOn(this.pathOf(message), Math.max(0, Math.min(1, progress)));
     const colour = this.colourOf(message, stuck);
     pen.save();
     if (isUnrelated(look, message)) pen.globalAlpha = 0.3;
-    const { cell } = this.plan.form;
     const shown = message.cells.slice(0, MOST_IN_A_BUNDLE);
-    const width =
-      shown.length === 1 && cell.height >= 15
-        ? this.chipWidth(pen, message, look, roomy)
-        : Math.min(84, cell.width * 0.9);
-    const height = shown.length > 1 ? Math.max(6, Math.min(cell.height * 0.5, 60 / shown.length)) : cell.height * 0.9;
-    const inside = (place, length, room) => Math.max(9, Math.min(room - length - 4, place - length / 2));
-    const left = inside(point.x, width, this.room.width);
-    const top = inside(point.y, height * shown.length, this.room.height);
+    const { left, top, width, height } = this.chipBox(pen, message, point, look, roomy);
     pen.shadowColor = "rgb(0 0 0 / 0.25)";
     pen.shadowBlur = 10;
     pen.shadowOffsetY = 2;
@@ -319,13 +335,11 @@ export class Stage {
 
 /** Trace the head of an arrow at the end of a path. */
 export function traceHead(pen, way, length) {
-  const before = onArc(way, 0.93);
-  const angle = Math.atan2(way.enter.y - before.y, way.enter.x - before.x);
+  const { x, y, angle } = headOf(way);
   pen.beginPath();
-  pen.moveTo(way.enter.x, way.enter.y);
-  for (const turn of [2.7, -2.7]) {
-    pen.lineTo(way.enter.x + length * Math.cos(angle + turn), way.enter.y + length * Math.sin(angle + turn));
-  }
+  pen.moveTo(x, y);
+  for (const turn of [2.7, -2.7])
+    pen.lineTo(x + length * Math.cos(angle + turn), y + length * Math.sin(angle + turn));
   pen.closePath();
 }
 

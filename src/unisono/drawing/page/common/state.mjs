@@ -1,6 +1,9 @@
 // The choices of the reader: the position, a rank, the language and so on. The part of the address after # repeats
 // them, so that a link reproduces the exact view.
 
+/** How a page is shown (reading_modes.mjs); a link names the mode without a value, as in #embed. */
+const MODES = ["present", "embed"];
+
 export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 
 /** The values that a link can set, and their defaults; `key` is the name in the link, if it differs. */
@@ -35,7 +38,7 @@ export class State {
     };
     for (const [name, value] of Object.entries(initial)) if (value !== undefined) this.initial[name] = value;
     this.accepts = accepts;
-    this.values = { ...this.initial, playing: false };
+    this.values = { ...this.initial, mode: null, playing: false };
     this.listeners = [];
   }
 
@@ -63,6 +66,7 @@ export class State {
       if (value === null || (value === this.initial[name] && name !== this.always)) continue;
       parts.push(`${key}=${write(value)}`);
     }
+    if (this.values.mode) parts.push(this.values.mode);
     return `#${parts.join("&")}`;
   }
 
@@ -71,6 +75,7 @@ export class State {
     const changes = {};
     for (const part of hash.replace(/^#/, "").split("&")) {
       const [said, text] = part.split("=");
+      if (text === undefined && MODES.includes(said)) changes.mode = said;
       const name = Object.keys(this.linked).find((one) => (this.linked[one].key ?? one) === said);
       if (name === undefined || text === undefined) continue;
       const value = this.linked[name].read(text);
@@ -78,6 +83,11 @@ export class State {
     }
     this.set(changes);
   }
+}
+
+/** Show the view with which a page opens, written as in a link; a link to another position comes first. */
+export function openAt(opening, state) {
+  if (opening && !/[#&]step=/.test(location.hash)) state.follow(opening);
 }
 
 /** Put the link to the current view into the address bar. */

@@ -12,13 +12,19 @@ export function frameCourse(root, page, opened) {
   if (!course) return;
   const { state, player } = opened;
   const words = () => COURSE_WORDS[state.get("lang")];
-  const link = (file) => `${file}#lang=${state.get("lang")}`;
+  const link = (file) => `${file}#lang=${state.get("lang")}${state.get("mode") ? `&${state.get("mode")}` : ""}`;
   const follow = (to) => {
     if (to?.file) location.href = link(to.file);
   };
   const home = { file: course.home };
-  const forward = () => captions.forward() || question.reveal() || follow(course.next ?? home);
-  const back = () => captions.back() || follow(course.previous ?? home);
+  /** In a presentation, the question comes after the last caption, in its place. */
+  const ask = (asked) => {
+    if (state.get("mode") !== "present" || root.classList.contains("asking") === asked) return false;
+    root.classList.toggle("asking", asked);
+    return true;
+  };
+  const forward = () => captions.forward() || ask(true) || question.reveal() || follow(course.next ?? home);
+  const back = () => ask(false) || captions.back() || follow(course.previous ?? home);
   const captions = captionStrip(course, state, player, words, forward, back);
   const question = questionPanel(course, state, words, () => wayOn(course, state.get("lang"), words(), link));
 
@@ -29,14 +35,19 @@ export function frameCourse(root, page, opened) {
     const nav = navigation(course, state.get("lang"), words(), link);
     root.querySelector(".course-nav")?.remove();
     root.querySelector(".bar-top .brand").after(nav);
+  };
+  const tellKeys = () => {
     const keys = root.querySelector(".foot .keys");
     if (keys) keys.textContent += ` ${words().keys}`;
   };
   place();
+  tellKeys();
   state.onChange((changed) => {
     captions.update(changed);
-    if (!changed.has("lang")) return;
-    place(); // the header and the footer have been filled again
+    if (["step", "mode"].some((name) => changed.has(name))) root.classList.remove("asking");
+    if (changed.has("lang")) tellKeys(); // the header and the footer have been filled again
+    if (!changed.has("lang") && !changed.has("mode")) return; // links keep both
+    place();
     question.update();
   });
   const walk = { ArrowRight: forward, ArrowLeft: back };

@@ -8,6 +8,7 @@ import { legendItems } from "../common/legend.mjs";
 import { narrationPanel } from "../common/narration_panel.mjs";
 import { playbackBar } from "../common/playback_bar.mjs";
 import { Player } from "../common/player.mjs";
+import { offerModes } from "../common/reading_modes.mjs";
 import { replayed } from "../common/replay.mjs";
 import { Stage } from "../common/stage.mjs";
 import { State, showLink } from "../common/state.mjs";
@@ -212,6 +213,7 @@ function ringFigure(scene, state, words, busWords) {
 try {
   const page = JSON.parse(document.getElementById("data").textContent);
   globalThis.unisono = await open(page);
+  offerModes(root, globalThis.unisono);
   frameCourse(root, page, globalThis.unisono);
   document.documentElement.dataset.ready = "true";
 } catch (error) {

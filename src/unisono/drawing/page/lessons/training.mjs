@@ -7,6 +7,7 @@ import { watchKeys } from "../common/keyboard.mjs";
 import { narrationPanel } from "../common/narration_panel.mjs";
 import { playbackBar } from "../common/playback_bar.mjs";
 import { Player } from "../common/player.mjs";
+import { offerModes } from "../common/reading_modes.mjs";
 import { notchOf } from "../common/sliders.mjs";
 import { State, showLink } from "../common/state.mjs";
 import { followTheme } from "../common/theme.mjs";
@@ -142,6 +143,7 @@ function isOnSlider(slider, value) {
 try {
   const page = JSON.parse(document.getElementById("data").textContent);
   globalThis.unisono = open(page);
+  offerModes(root, globalThis.unisono);
   frameCourse(root, page, globalThis.unisono);
   document.documentElement.dataset.ready = "true";
 } catch (error) {

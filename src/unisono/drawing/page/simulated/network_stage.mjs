@@ -1,7 +1,7 @@
 // The stage on a network: below the cards there is a road for each pair of ranks that communicate, coloured by the load
 // of its busiest link. A near road is one strip, a far road two.
 
-import { onArc, roadBetween } from "../common/arcs.mjs";
+import { onArc, roadBetween, traceArc } from "../common/arcs.mjs";
 import { paintHostArc, paintNodeName } from "../common/cards.mjs";
 import { loadColour } from "../common/palette.mjs";
 import { isUnrelated, Stage, traceHead } from "../common/stage.mjs";
@@ -46,7 +46,7 @@ export class NetworkStage extends Stage {
   /** Messages keep to the road: they cover no cell and no name. */
   pathOf(message) {
     const way = this.roadOf(message.src, message.dst);
-    return { ...way, start: way.leave, end: way.enter };
+    return { ...way, start: onArc(way, 0), end: onArc(way, 1) };
   }
 
   paintMessages(pen, view, look) {
@@ -85,8 +85,7 @@ export class NetworkStage extends Stage {
     pen.save();
     pen.globalAlpha = isUnrelated(look, { src, dst }) ? 0.25 : 1;
     pen.beginPath();
-    pen.moveTo(way.leave.x, way.leave.y);
-    pen.quadraticCurveTo(way.bend.x, way.bend.y, way.enter.x, way.enter.y);
+    traceArc(pen, way);
     pen.strokeStyle = loadColour(load, this.paint);
     pen.lineWidth = (far ? 10 : 6) * thick;
     pen.stroke();
