@@ -122,8 +122,7 @@ class PyGpuEndpoint : public GpuRunner {
   private:
     void check_process() const {
         if (parts_.abandoned) [[unlikely]]
-            raise_forked(parts_.endpoint.own_value(),
-                         parts_.endpoint.settings.processes[parts_.endpoint.settings.rank]);
+            raise_forked(parts_.endpoint.own_value(), parts_.endpoint.settings.processes[parts_.endpoint.settings.rank]);
     }
     template <typename Action>
     static void with_usage_errors(Action action) {
@@ -218,8 +217,8 @@ class PyGpuStream {
     explicit PyGpuStream(nb::object owner)
         : owner_(std::move(owner)), endpoint_(nb::cast<PyGpuEndpoint&>(owner_)), device_(endpoint_.core().device()) {
         const gpu::CurrentContext current = device_->enter();
-        device_->driver().check(
-            device_->functions().stream_create_with_priority(&stream_, cuda::stream_non_blocking, 0), "cuStreamCreate");
+        device_->driver().check(device_->functions().stream_create_with_priority(&stream_, cuda::stream_non_blocking, 0),
+                                "cuStreamCreate");
     }
     ~PyGpuStream() {
         if (!endpoint_.abandoned()) endpoint_.core().retire(stream_);
@@ -283,52 +282,25 @@ void bind_gpu(nb::module_& module) {
         .def("done", &PyGpuEvent::done)
         .def("synchronize", &PyGpuEvent::synchronize, nb::arg("timeout_s"));
     nb::class_<PyGpuEndpoint>(module, "GpuEndpoint", "One rank's end of the connection between GPUs.")
-        .def(
-            "__init__",
-            [](PyGpuEndpoint* self, std::shared_ptr<gpu::Driver> driver, nb::object endpoint,
-               std::uint64_t board_offset, int device, std::uint32_t most, std::uint32_t blocks,
-               std::uint64_t scratch_bytes, bool kernel_mode) {
-                const gpu::GpuEndpoint::Options options{board_offset, device, most, blocks, scratch_bytes, kernel_mode};
-                const EndpointParts parts = parts_of(endpoint);
-                try {
-                    new (self) PyGpuEndpoint(std::move(driver), std::move(endpoint), options);
-                } catch (const MemoryRefused& refused) {
-                    raise_memory_refused(refused, parts.endpoint.names, parts.endpoint.settings.rank);
-                }
-            },
-            nb::arg("driver"), nb::arg("endpoint"), nb::arg("board_offset"), nb::arg("device"), nb::arg("most"),
-            nb::arg("blocks"), nb::arg("scratch_bytes"), nb::arg("kernel_mode"))
+        .def("__init__",
+             [](PyGpuEndpoint* self, std::shared_ptr<gpu::Driver> driver, nb::object endpoint,
+                std::uint64_t board_offset, int device, std::uint32_t most, std::uint32_t blocks,
+                std::uint64_t scratch_bytes, bool kernel_mode) {
+                 const gpu::GpuEndpoint::Options options{board_offset, device, most, blocks, scratch_bytes, kernel_mode};
+                 const EndpointParts parts = parts_of(endpoint);
+                 try {
+                     new (self) PyGpuEndpoint(std::move(driver), std::move(endpoint), options);
+                 } catch (const MemoryRefused& refused) {
+                     raise_memory_refused(refused, parts.endpoint.names, parts.endpoint.settings.rank);
+                 }
+             },
+             nb::arg("driver"), nb::arg("endpoint"), nb::arg("board_offset"), nb::arg("device"), nb::arg("most"),
+             nb::arg("blocks"), nb::arg("scratch_bytes"), nb::arg("kernel_mode"))
         .def("handles", &PyGpuEndpoint::handles)
         .def("connect", &PyGpuEndpoint::connect, nb::arg("all_handles"))
         .def("prepare", &PyGpuEndpoint::prepare)
         .def("load", &PyGpuEndpoint::load, nb::arg("key"), nb::arg("image"), nb::arg("shared_bytes"))
         .def("loaded", &PyGpuEndpoint::is_loaded, nb::arg("key"))
-<<<<<<< HEAD
-        .def(
-            "make_plan",
-            [](PyGpuEndpoint& self, std::string kernel, const nb::bytes& program, const nb::bytes& stream_ops,
-               std::uint32_t blocks, std::uint64_t fingerprint, std::vector<std::uint64_t> fingerprints,
-               const std::vector<std::int64_t>& bias_in, const std::vector<std::int64_t>& bias_out,
-               std::uint64_t input_bytes, std::uint64_t output_bytes, std::string text, std::uint64_t largest_bytes) {
-                gpu::PlanDescription made;
-                made.kernel = std::move(kernel);
-                made.program = text_of(program);
-                made.stream_ops = text_of(stream_ops);
-                made.blocks = blocks;
-                made.fingerprint = fingerprint;
-                made.fingerprints = std::move(fingerprints);
-                made.bias_in.assign(bias_in.begin(), bias_in.end());
-                made.bias_out.assign(bias_out.begin(), bias_out.end());
-                made.input_bytes = input_bytes;
-                made.output_bytes = output_bytes;
-                made.text = std::move(text);
-                made.largest_bytes = largest_bytes;
-                return self.make_plan(std::move(made));
-            },
-            nb::arg("kernel"), nb::arg("program"), nb::arg("stream_ops"), nb::arg("blocks"), nb::arg("fingerprint"),
-            nb::arg("fingerprints"), nb::arg("bias_in"), nb::arg("bias_out"), nb::arg("input_bytes"),
-            nb::arg("output_bytes"), nb::arg("text"), nb::arg("largest_bytes") = 0)
-=======
         .def("make_plan",
              [](PyGpuEndpoint& self, std::string kernel, const nb::bytes& program, const nb::bytes& stream_ops,
                 std::uint32_t blocks, std::uint64_t fingerprint, std::vector<std::uint64_t> fingerprints,
@@ -352,15 +324,13 @@ void bind_gpu(nb::module_& module) {
              nb::arg("kernel"), nb::arg("program"), nb::arg("stream_ops"), nb::arg("blocks"), nb::arg("fingerprint"),
              nb::arg("fingerprints"), nb::arg("bias_in"), nb::arg("bias_out"), nb::arg("input_bytes"),
              nb::arg("output_bytes"), nb::arg("text"), nb::arg("largest_bytes"))
->>>>>>> main
         .def("run", &PyGpuEndpoint::run, nb::arg("plan"), nb::arg("input"), nb::arg("output"), nb::arg("stream"),
              nb::arg("timeout_s"))
         .def("transfer", &PyGpuEndpoint::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"),
              nb::arg("address"), nb::arg("nbytes"), nb::arg("dtype"), nb::arg("stream"), nb::arg("timeout_s"))
-        .def(
-            "record",
-            [](nb::object self, std::uint64_t stream) { return std::make_unique<PyGpuEvent>(std::move(self), stream); },
-            nb::arg("stream"))
+        .def("record", [](nb::object self, std::uint64_t stream) {
+            return std::make_unique<PyGpuEvent>(std::move(self), stream);
+        }, nb::arg("stream"))
         .def("synchronize", &PyGpuEndpoint::synchronize, nb::arg("timeout_s"))
         .def("staged_buffers", &PyGpuEndpoint::staged_buffers)
         .def("registered", &PyGpuEndpoint::registered)
