@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 import api_pages
+import api_parameters
 import unisono
 
 
@@ -51,4 +52,42 @@ def test_every_public_name_has_an_entry_with_text(page):
     for name in names:
         entry = text.split(f'<a id="{name}"></a>')[1].split("<a id=")[0]
         assert len(entry.replace("```python", "").split()) > 3, f"{page.module}.{name} has no docstring"
+        assert "[source](" in entry or not callable(getattr(unisono, name, None))
     assert " at 0x" not in text
+
+
+DOCSTRING = """Send ``data`` to rank ``to``.
+
+It is asynchronous. ``to`` is the number of a rank, from 0. Rank 0 is the first. With ``fast``, which needs ``link``,
+nothing is copied; ``link`` is the rate of the link.
+
+``data`` stays unchanged. ValueError is raised if ``to`` is not a rank. For example::
+
+    send(x, to=1)
+"""
+
+
+def test_sentences_are_assigned_to_the_parameters_that_they_explain():
+    found = api_parameters.split(inspect.cleandoc(DOCSTRING), ["data", "to", "fast", "link"])
+    assert found.summary == "Send ``data`` to rank ``to``."
+    assert found.parameters == {
+        "to": "the number of a rank, from 0. Rank 0 is the first.",
+        "fast": "With ``fast``, which needs ``link``, nothing is copied.",
+        "link": "the rate of the link.",
+        "data": "``data`` stays unchanged.",
+    }
+    assert found.rest.split("\n\n") == [
+        "It is asynchronous.",
+        "ValueError is raised if ``to`` is not a rank. For example::",
+        "    send(x, to=1)",
+    ]
+
+
+def test_no_sentence_of_a_docstring_is_lost():
+    for page in api_pages.PAGES:
+        for name, value in api_pages.members(page):
+            if inspect.isroutine(value):
+                text = inspect.getdoc(value)
+                shown = "\n".join(api_pages.of_function(value, name))
+                words = {word.strip("`.,;:") for word in api_pages.in_markdown(text).split()}
+                assert {word for word in words if word not in shown} == set(), name

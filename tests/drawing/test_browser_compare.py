@@ -7,6 +7,7 @@ import math
 import pytest
 
 from browser import END
+from page_checks import View, checking, report
 from unisono import find, prove
 
 pytestmark = pytest.mark.slow
@@ -113,3 +114,73 @@ def test_algorithms_of_different_collectives_have_full_names(browser, written_pa
     browser.open(written_page("all_gather/ring", "reduce_scatter/ring", size=3))
     names = browser.run("[...document.querySelectorAll('.compare-lane')].map((one) => one.dataset.name)")
     assert names == ["all_gather/ring", "reduce_scatter/ring"]
+
+
+# What is painted outside of its stage: the corners of everything filled, by more than a pixel.
+OUTSIDE = """[...document.querySelectorAll('.compare-lane canvas')].flatMap((canvas) =>
+    pageChecks.marksOf(canvas).filter(({ kind }) => kind === 'fill').flatMap(({ corners }) => corners)
+        .filter(([x, y]) => x < -1 || y < -1 || x > canvas.width + 1 || y > canvas.height + 1))"""
+FAR = """unisono.lanes.map(({ stage }) => stage()).filter(({ plan }) => plan.places[0].name).map(({ plan }) => ({
+    cards: plan.places.map(({ x, y }) => Math.hypot(x - plan.middle.x, y - plan.middle.y)),
+    names: plan.places.map(({ name: { x, y } }) => Math.hypot(x - plan.middle.x, y - plan.middle.y)) }))"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_ranks_stand_on_a_circle_with_their_names_outside(browser, written_page, width):
+    browser.set_up(width, 800)
+    browser.open(written_page("ring", "recursive_doubling", "rabenseifner", size=8))
+    lanes = browser.run(FAR)
+    assert len(lanes) == 3
+    for lane in lanes:
+        assert max(lane["cards"]) - min(lane["cards"]) < 1
+        assert min(lane["names"]) > max(lane["cards"])
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    "names", [("ring", "tree", "rabenseifner"), ("recursive_doubling", "hierarchical", "direct")]
+)
+def test_no_moving_chunk_covers_a_name_or_leaves_its_stage(browser, written_page, names, width):
+    page = written_page(*names, size=8)
+    with checking(browser) as checker:
+        checker.open(page, View("en", width), link="#by=step")
+        for tenth in range(0, 80, 3):
+            browser.run("unisono.state.set({ step: arguments[0] })", tenth / 10)
+            found = [one for one in checker.here() if "text" in one.check and "canvas" in one.element]
+            assert report(found) == "", tenth
+            assert browser.run(OUTSIDE) == [], tenth
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_who_leads_what_each_algorithm_does_and_the_bar_are_above_the_fold(browser, written_page, language):
+    browser.set_up(1280, 800)
+    browser.open(written_page("ring", "tree", "rabenseifner", size=8), f"#by=step&step=2&lang={language}")
+    edges = browser.run(
+        "['.race-said p', '.compare-lanes', '.controls', '.lane-legend', ...[0, 1, 2].map((at) =>"
+        " `.compare-lane:nth-child(${at + 1}) .doing`)].map((one) =>"
+        " { const { top, bottom } = document.querySelector(one).getBoundingClientRect(); return [top, bottom]; })"
+    )
+    assert all(0 < top < bottom <= 800 for top, bottom in edges)
+    doing = browser.run("[...document.querySelectorAll('.doing')].map((one) => one.textContent)")
+    assert ("Each chunk makes one trip" if language == "en" else "每一块沿环走一圈") in doing[0]
+    assert browser.text(".lane-legend").startswith("added to" if language == "en" else "与接收方的数据相加")
+
+
+def test_the_narration_follows_the_race_and_is_announced_at_rest(browser, written_page):
+    browser.open(written_page("ring", "recursive_doubling", size=8), "#by=time&bytes=16")
+    said = ".race-said p"
+    assert browser.text(said) == "All algorithms start at the same time with the same data."
+    browser.run("unisono.player.go(1.5, false)")
+    assert browser.text(said).startswith("recursive doubling leads: ")
+    assert browser.text(said) in browser.text(".race-said [aria-live=polite]")
+    announced = browser.text(".race-said [aria-live=polite]")
+    browser.run("unisono.state.set({ playing: true, step: 5 })")
+    browser.wait_for("document.querySelector('.race-said p').textContent.includes('finished first')")
+    assert browser.text(".race-said [aria-live=polite]") == announced  # silent while it plays
+    browser.run("unisono.player.stop()")
+    browser.press(END)
+    assert "ring took" in browser.text(said)
+    assert browser.run("document.querySelector('.doing').textContent") == "Finished: every rank has its result."
+    browser.click("[data-by=step]")
+    browser.run("unisono.player.go(4, false)")
+    assert browser.text(said) == "recursive doubling has finished (3 steps). ring has 10 steps left."

@@ -8,6 +8,7 @@ const ROAD_END = 5; // pixels between the names of a ring and the ends of its ro
 const ROAD_SHIFT = 0.12; // the distance of a road from the middle of a side, in parts of that side
 const CLEAR = 4; // pixels between an arc and the cards that it passes
 const SAMPLE = 3; // pixels between the points at which an arc is checked
+const BESIDE = 10; // pixels between the arcs of a circle and the straight way
 const LIFT = 0.12; // the fraction of the time spent leaving a cell, and likewise entering another
 
 /** The path of a message on this stage: { start, pieces, end }, between the middles of two cells. Its arc is a chain of
@@ -16,10 +17,11 @@ export function pathOf(plan, message) {
   const start = middleOf(plan, message.src, message.chunks);
   const end = middleOf(plan, message.dst, message.into);
   if (plan.radial) {
-    const leave = inside(plan, message.src, 0);
-    const enter = inside(plan, message.dst, 0);
+    const leave = onStage(plan, message.src, plan.form.width * 0.3, 0);
+    const enter = onStage(plan, message.dst, plan.form.width * 0.7, 0);
     return { start, ...arc(leave, inwards(plan, leave, enter), enter), end };
   }
+  if (plan.circle) return { start, ...chosen(plan, message, insideArcs(plan, message), () => []), end };
   const found = chosen(plan, message, sideArcs(plan, message, start, end), () => arcsBelow(plan, message));
   return { start, ...found, end };
 }
@@ -55,6 +57,30 @@ function chosen(plan, { src, dst }, arcs, others) {
     if (free) return free;
   }
   return routeAround(plan, src, dst, arcs[0]) ?? arcs[0];
+}
+
+/** Arcs inside a circle of upright cards, from where the way to the middle leaves one card to where it enters another.
+ * They lie to the left of their direction, so that messages in opposite directions do not meet. */
+function insideArcs(plan, { src, dst }) {
+  const [leave, enter] = [inmost(plan, src), inmost(plan, dst)];
+  const far = Math.hypot(enter.x - leave.x, enter.y - leave.y) || 1;
+  const left = { x: (enter.y - leave.y) / far, y: (leave.x - enter.x) / far };
+  const shifted = ({ x, y }, by) => ({ x: x + left.x * by, y: y + left.y * by });
+  const middle = { x: (leave.x + enter.x) / 2, y: (leave.y + enter.y) / 2 };
+  const curves = [inwards(plan, leave, enter), ...[0.8, 0.5, 0.2].map((pull) => between(plan.middle, middle, pull))];
+  return curves.map((bend, cost) => ({
+    ...arc(shifted(leave, BESIDE / 2), shifted(bend, BESIDE), shifted(enter, BESIDE / 2)),
+    cost,
+  }));
+}
+
+/** The point at which the way from a card to the middle of the stage leaves the card. */
+function inmost(plan, rank) {
+  const place = plan.places[rank];
+  const across = plan.middle.x - place.x;
+  const down = plan.middle.y - place.y;
+  const part = Math.min(plan.form.width / 2 / Math.abs(across), plan.form.height / 2 / Math.abs(down));
+  return { x: place.x + across * part, y: place.y + down * part };
 }
 
 /** Arcs from the left or right edge of one card, at the height of the cell, to that of another. */
@@ -216,10 +242,6 @@ export function inCard(plan, rank, point) {
     x: across * cos + down * sin + plan.form.width / 2,
     y: -across * sin + down * cos + plan.form.height / 2,
   };
-}
-
-function inside(plan, rank, y) {
-  return onStage(plan, rank, plan.form.width / 2, y);
 }
 
 function between(one, other, part) {

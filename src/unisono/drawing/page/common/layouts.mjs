@@ -8,7 +8,6 @@ import { circlePlaces, ROUNDNESS, radialCell, radialForm, radialPlaces, ringPoin
 const PAD = 10; // between the cards and the edge of the stage
 const HEIGHTS = [40, 36, 32, 29, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 7, 6, 5, 4, 3, 2.5, 2, 1.5, 1, 0.7, 0.5];
 const RADIAL_BELOW = 9; // lower cells than this make the columns of a ring point outwards instead
-const MOST_ON_CIRCLE = 8; // ranks with upright cards on a circle
 
 export const LAYOUTS = ["ring", "line", "tree", "grid", "nodes"];
 
@@ -16,10 +15,7 @@ export const LAYOUTS = ["ring", "line", "tree", "grid", "nodes"];
  * ranks, `margin` is the room around it, and `inner` the part of its radius that is at least inside. If `round`, a ring
  * is a circle. The names of the ranks on a circle are outside (rings.mjs). */
 export function arrange(scene, layout, room, { margin = 0, inner = 0.48, round = false } = {}) {
-  if (layout === "ring" && round && scene.size > 1 && scene.size <= MOST_ON_CIRCLE) {
-    const place = (form) => circlePlaces(scene.size, room, form);
-    return { ...largest(scene, place, room, 1, true), boxes: [], radial: false, circle: true };
-  }
+  if (layout === "ring" && round && scene.size > 1) return roundRing(scene, room, margin, inner);
   let best = null;
   const wraps = layout === "ring" ? [1] : [1, 2, 4, 8, 16];
   for (const place of variants(scene, layout, room)) {
@@ -29,13 +25,27 @@ export function arrange(scene, layout, room, { margin = 0, inner = 0.48, round =
       if (found && (!best || better(found.form, best.form))) best = found;
     }
   }
-  if (layout === "ring" && scene.size > 8 && (round || best.form.cell.height < RADIAL_BELOW)) {
-    const { cell, inside } = radialCell(scene, room, margin, inner);
-    const form = radialForm(cardForm(scene, cell, 1), cell);
-    return { places: radialPlaces(scene.size, room, form, inside), form, boxes: [], radial: true };
+  if (layout === "ring" && scene.size > 8 && best.form.cell.height < RADIAL_BELOW) {
+    return rays(scene, room, margin, inner);
   }
   const boxes = layout === "nodes" ? nodeBoxes(scene, best.places, best.form) : [];
   return { ...best, boxes, radial: false };
+}
+
+/** A circle: of upright cards if their cells are larger, else of rays. */
+function roundRing(scene, room, margin, inner) {
+  const place = (form) => circlePlaces(scene.size, room, form);
+  const upright = largest(scene, place, room, 1, true);
+  const turned = rays(scene, room, margin, inner);
+  const area = ({ form: { cell } }) => cell.width * cell.height;
+  return area(upright) < area(turned) ? turned : { ...upright, boxes: [], radial: false, circle: true };
+}
+
+/** Many ranks on a ring: the columns point outwards like rays. */
+function rays(scene, room, margin, inner) {
+  const { cell, inside } = radialCell(scene, room, margin, inner);
+  const form = radialForm(cardForm(scene, cell, 1), cell);
+  return { places: radialPlaces(scene.size, room, form, inside), form, boxes: [], radial: true };
 }
 
 /** Whether cells are clearly larger; size beyond what text needs is ignored. */

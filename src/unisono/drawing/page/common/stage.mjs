@@ -79,9 +79,8 @@ export class Stage {
     const plan = arrange(this.scene, layout, this.room, this.ring());
     plan.room = this.room;
     plan.middle = { x: this.room.width / 2, y: this.room.height / 2 };
-    plan.inner = plan.radial
-      ? Math.hypot(plan.places[0].x - plan.middle.x, plan.places[0].y - plan.middle.y) - plan.form.height / 2
-      : 0;
+    const radius = Math.hypot(plan.places[0].x - plan.middle.x, plan.places[0].y - plan.middle.y);
+    plan.inner = plan.radial ? radius - plan.form.height / 2 : radius;
     this.plan = plan;
     this.paint = paints(document.documentElement);
     this.ways.clear();
@@ -245,21 +244,26 @@ export class Stage {
     pen.globalAlpha = 1;
   }
 
+  /** The cells of a message at a point of its way: { left, top, width, height }, with the height of each. */
+  chipBox(pen, message, point, look, roomy) {
+    const { cell } = this.plan.form;
+    const count = Math.min(message.cells.length, MOST_IN_A_BUNDLE);
+    const width =
+      count === 1 && cell.height >= 15 ? this.chipWidth(pen, message, look, roomy) : Math.min(84, cell.width * 0.9);
+    const height = count > 1 ? Math.max(6, Math.min(cell.height * 0.5, 60 / count)) : cell.height * 0.9;
+    const inside = (place, length, room) => Math.max(9, Math.min(room - length - 4, place - length / 2));
+    const left = inside(point.x, width, this.room.width);
+    const top = inside(point.y, height * count, this.room.height);
+    return { left, top, width, height };
+  }
+
   paintChip(pen, { message, progress, stuck }, look, roomy) {
     const point = pointOn(this.pathOf(message), Math.max(0, Math.min(1, progress)));
     const colour = this.colourOf(message, stuck);
     pen.save();
     if (isUnrelated(look, message)) pen.globalAlpha = 0.3;
-    const { cell } = this.plan.form;
     const shown = message.cells.slice(0, MOST_IN_A_BUNDLE);
-    const width =
-      shown.length === 1 && cell.height >= 15
-        ? this.chipWidth(pen, message, look, roomy)
-        : Math.min(84, cell.width * 0.9);
-    const height = shown.length > 1 ? Math.max(6, Math.min(cell.height * 0.5, 60 / shown.length)) : cell.height * 0.9;
-    const inside = (place, length, room) => Math.max(9, Math.min(room - length - 4, place - length / 2));
-    const left = inside(point.x, width, this.room.width);
-    const top = inside(point.y, height * shown.length, this.room.height);
+    const { left, top, width, height } = this.chipBox(pen, message, point, look, roomy);
     pen.shadowColor = "rgb(0 0 0 / 0.25)";
     pen.shadowBlur = 10;
     pen.shadowOffsetY = 2;

@@ -5,6 +5,7 @@ import { clockTimes, costPerChunk, prepareClock } from "../common/clock.mjs";
 import { element } from "../common/dom.mjs";
 import { footer, header } from "../common/header.mjs";
 import { watchKeys } from "../common/keyboard.mjs";
+import { legendItems } from "../common/legend.mjs";
 import { Player } from "../common/player.mjs";
 import { State, showLink } from "../common/state.mjs";
 import { followTheme } from "../common/theme.mjs";
@@ -12,8 +13,10 @@ import { browserLanguage, WORDS } from "../common/words.mjs";
 import { modelChart } from "./chart.mjs";
 import { compareBar, RACE } from "./compare_bar.mjs";
 import { compareLane } from "./compare_lane.mjs";
+import { raceNarration, stepSentences, timeSentences } from "./narration.mjs";
 import { boardPanel, chartPanel, clockPanel, isInRange, MODEL, orderOf, RANGES } from "./race.mjs";
 import { nearestSize, raceClock } from "./race_clock.mjs";
+import { RACE_WORDS } from "./race_words.mjs";
 
 /** Build the page; `columns` are the simulated times of page.race, if there are any. Return what tests inspect. */
 export function openCompare(root, page, scenes, columns) {
@@ -96,6 +99,29 @@ export function openCompare(root, page, scenes, columns) {
     style: `--columns: ${relay ? 2 : columnCount}`,
   });
   lanes.append(...lanePanels.map(({ node }) => node));
+  const narration = raceNarration(state);
+  const legend = element("div", { class: "legend lane-legend" });
+  const explain = () => {
+    const items = lanePanels.flatMap(({ stage }, at) =>
+      legendItems(scenes[at], words(), scenes[at].layout.best, Boolean(stage()?.hasTinyCells())),
+    );
+    if (lanePanels.some(({ stage }) => stage()?.plan?.places[0].name)) {
+      items.push(element("span", { class: "key" }, RACE_WORDS[state.get("lang")].outside));
+    }
+    const texts = items.map(({ textContent }) => textContent);
+    legend.replaceChildren(...items.filter((_, at) => texts.indexOf(texts[at]) === at));
+  };
+  const isRace = !relay && !failing.length && scenes.length > 1;
+  const narrate = () => {
+    const language = state.get("lang");
+    const [step, end] = [state.get("step"), last()];
+    const text = !isRace
+      ? ""
+      : state.get("by") === "time"
+        ? timeSentences(scenes, names, times, (step / RACE) * end, language)
+        : stepSentences(scenes, names, step, language);
+    narration.update(text, bar.position());
+  };
   const below = element(
     "div",
     { class: "columns even" },
@@ -103,7 +129,7 @@ export function openCompare(root, page, scenes, columns) {
     chart.node,
   );
   below.hidden = relay || failing.length > 0;
-  root.append(top.node, ...(drawn ? [lanes, bar.node] : []), below, foot.node);
+  root.append(top.node, ...(drawn ? [narration.node, lanes, bar.node, legend] : []), below, foot.node);
 
   const draw = () => {
     const step = state.get("step");
@@ -117,6 +143,7 @@ export function openCompare(root, page, scenes, columns) {
           : { step: Math.max(0, step - offsets[at]) },
       );
     });
+    if (drawn) narrate();
   };
   const measure = () => {
     const name = network() < 0 ? "" : state.get("network");
@@ -135,7 +162,10 @@ export function openCompare(root, page, scenes, columns) {
       clock.show();
       measure();
     }
-    if (changed.has("lang")) for (const one of lanePanels) one.refresh();
+    if (changed.has("lang")) {
+      for (const one of lanePanels) one.refresh();
+      explain();
+    }
     bar.update(changed);
     draw();
     if (!player.moving) showLink(state);
@@ -148,6 +178,7 @@ export function openCompare(root, page, scenes, columns) {
   });
   new ResizeObserver(() => {
     for (const one of lanePanels) one.resize();
+    explain();
     bar.update(new Set());
     measure();
     draw();
@@ -157,7 +188,7 @@ export function openCompare(root, page, scenes, columns) {
   const crossing = () =>
     data.changes.map(({ bytes, before, after }) => ({ bytes, before: names[before], after: names[after] }));
   const finish = (alpha, perChunk) => clocks.map((clock) => clockTimes(clock, alpha, perChunk).finish);
-  return { state, player, scenes, crossing, finish, times: () => times };
+  return { state, player, scenes, lanes: lanePanels, crossing, finish, times: () => times };
 }
 
 /** Short names if they distinguish the algorithms, else full labels. */

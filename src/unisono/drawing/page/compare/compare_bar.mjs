@@ -42,13 +42,13 @@ export function compareBar(state, player, length, words, ways, seconds) {
     marks.node.hidden = !byTime;
     if (byTime) marks.update();
     parts.slider.setAttribute("aria-valuetext", text);
-    parts.where.setAttribute("aria-live", playing ? "off" : "polite");
+    parts.where.setAttribute("aria-live", "off"); // the narration announces it
     parts.where.textContent = text;
     for (const way of parts.ways) way.setAttribute("aria-pressed", `${way.dataset.by === state.get("by")}`);
   };
 
   render();
-  return { node, update };
+  return { node, update, position: () => parts.where.textContent };
 }
 
 function wayButton(way, name, state) {

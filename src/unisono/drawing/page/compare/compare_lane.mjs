@@ -1,22 +1,25 @@
-// One of the compared algorithms: its stage, its name, and its progress.
+// One of the compared algorithms: its name, its progress, what it is doing, and its stage.
 
 import { element, fill } from "../common/dom.mjs";
 import { failureDetails } from "../common/failure.mjs";
-import { Stage } from "../common/stage.mjs";
+import { ending } from "../common/sentences.mjs";
 import { secondsText } from "../common/units.mjs";
 import { viewAtLevel, viewAtTime } from "../common/views.mjs";
+import { LaneStage } from "./lane_stage.mjs";
+import { describeLane } from "./narration.mjs";
 
 /** Return a lane: update takes { step }, or { moment, times, place } with a clock. */
 export function compareLane(scene, name, at, state, words) {
   const canvas = element("canvas", { role: "img" });
   const said = element("p", { class: "progress" });
+  const doing = element("p", { class: "doing" });
   const reason = element("div", { class: "reason facts", hidden: !scene.failure });
   const node = element(
     "section",
     { class: `panel compare-lane series-${at % 6}${scene.failure ? " failing" : ""}`, "data-name": name },
-    element("h2", {}, name),
+    element("div", { class: "lane-head" }, element("h2", {}, name), said),
+    scene.on_stage ? doing : "",
     scene.on_stage ? canvas : "",
-    said,
     reason,
   );
   const look = () => ({
@@ -29,7 +32,7 @@ export function compareLane(scene, name, at, state, words) {
   const resize = () => {
     if (!scene.on_stage) return;
     if (stage) stage.resize();
-    else stage = new Stage(canvas, scene, look);
+    else stage = new LaneStage(canvas, scene, look);
   };
   const explain = () => {
     if (scene.failure) fill(reason, ...failureDetails(scene.failure, words(), state.get("lang")));
@@ -39,22 +42,28 @@ export function compareLane(scene, name, at, state, words) {
     stage?.refresh();
     explain();
   };
+  const describe = (view, over) => {
+    if (!stage) return;
+    stage.draw(view);
+    const language = state.get("lang");
+    describeLane(doing, scene, view, language, over && !scene.failure ? ending(scene, language) : null);
+  };
   const update = ({ step, moment, times, place }) => {
     const w = words();
     if (moment === undefined) {
       const position = Math.min(step, scene.levels);
-      stage?.draw(viewAtLevel(scene, position));
+      if (scene.on_stage) describe(viewAtLevel(scene, position), position >= scene.levels);
       const level = Math.ceil(position - 1e-9);
       const text = level === 0 ? w.before : w.stepOf(level, scene.levels);
       const ended = scene.failure ? `✗ ${w.failed}` : w.doneAfterSteps(scene.levels);
       said.textContent = position >= scene.levels ? ended : text;
     } else {
-      if (stage) stage.draw(viewAtTime(scene, times, moment));
       const over = moment >= times.finish * (1 - 1e-9);
+      if (scene.on_stage) describe(viewAtTime(scene, times, moment), over);
       said.textContent = over ? w.doneAfter(secondsText(times.finish), place + 1) : secondsText(moment);
     }
     node.classList.toggle("over", moment === undefined ? step >= scene.levels : moment >= times.finish * (1 - 1e-9));
   };
   explain();
-  return { node, update, resize, refresh };
+  return { node, update, resize, refresh, stage: () => stage };
 }
