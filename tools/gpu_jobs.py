@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import gpu_watch
+
 START = "import gpu_jobs; gpu_jobs.run_job()"
 TAIL = 4000  # characters of the output of a job that failed
 KERNEL, STREAM = "kernel", "stream"
@@ -53,12 +55,12 @@ def run(
         }  # fmt: skip
         path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": folder, "GLOO_SOCKET_IFNAME": "lo"}
-        with output.open("wb") as out:
+        with output.open("wb") as out, gpu_watch.watched(environment) as variables:
             job = subprocess.Popen(
-                [sys.executable, "-c", START, json.dumps(task)], env=environment, stdin=subprocess.DEVNULL,
+                [sys.executable, "-c", START, json.dumps(task)], env=variables, stdin=subprocess.DEVNULL,
                 stdout=out, stderr=out,
             )  # fmt: skip
-            code = _wait(job, limit_s)
+            code, where = _wait(job, limit_s, variables)
         found = [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
         said = output.read_text(errors="replace").strip()
     problem = None
@@ -69,22 +71,26 @@ def run(
     if code != 0:
         ended = f"killed after {limit_s:.0f} s" if code is None else f"ended with code {code}"
         problem = f"{function} on {size} ranks {ended} ({len(found)} rows in {time.monotonic() - began:.0f} s)"
-        print(f"{problem}:\n{said[-TAIL:]}", file=sys.stderr, flush=True)
+        print(f"{problem}:\n{said[-TAIL:]}\n{where}", file=sys.stderr, flush=True)
     return found, problem
 
 
-def _wait(job: subprocess.Popen[bytes], limit_s: float) -> int | None:
-    """Return the exit code of a job, or None if it was ended at its limit. Its ranks and its daemon end with it."""
+def _wait(job: subprocess.Popen[bytes], limit_s: float, variables: dict[str, str]) -> tuple[int | None, str]:
+    """Return the exit code of a job, or None and where it was when it was ended at its limit.
+
+    Its ranks and its daemon end with it.
+    """
     try:
-        return job.wait(limit_s)
+        return job.wait(limit_s), ""
     except subprocess.TimeoutExpired:
+        where = gpu_watch.diagnosis(variables)
         job.send_signal(signal.SIGINT)  # it prints where it was
         try:
             job.wait(15)  # it also quits its MPS daemon
         except subprocess.TimeoutExpired:
             job.kill()
             job.wait()
-        return None
+        return None, where
     except BaseException:
         job.kill()
         job.wait()

@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+import gpu_watch
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.job_resources import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
@@ -197,6 +198,8 @@ def _rounds(
             workers.remove(dead)
             dead.pipe.close()
             hanging = [worker for worker in workers if worker.pid in result["hanging"]]
+            if hanging:
+                print(gpu_watch.diagnosis(only=[worker.pid for worker in hanging]), file=sys.stderr, flush=True)
             for worker in hanging:
                 worker.kill()
                 worker.process.join(5)

@@ -33,6 +33,7 @@ STREAM_TARGETS_US = {
 }
 TARGETS_US = {"kernel": KERNEL_TARGETS_US, "stream": STREAM_TARGETS_US}
 HOST_TARGETS_US = {"comm": 4, "torch": 12}
+CODEC_TARGET_PERCENT = 80  # of the speed of a copy
 
 
 def size_name(nbytes: int) -> str:
@@ -243,6 +244,30 @@ def stress_table(result: dict[str, Any]) -> str:
     return table(["", "mode", "ranks", "done", "failures", "seed", "note"], [list(map(str, row)) for row in rows])
 
 
+def programs_table(result: dict[str, Any]) -> str:
+    """Return the losses of the examples."""
+
+    def shown(loss: Any) -> str:
+        return loss if isinstance(loss, str) else f"{loss:.4f}"
+
+    rows = [
+        [row["name"], row["mode"], str(row["ranks"]), shown(row["loss"]), shown(row["expected"]),
+         "yes" if row["agrees"] else "no", str(row["seconds"])]
+        for row in result["rows"]
+    ]  # fmt: skip
+    return table(["program", "mode", "ranks", "last loss", "expected", "agrees", "s"], rows)
+
+
+def codecs_table(result: dict[str, Any]) -> str:
+    """Return the bandwidth of the codecs."""
+    rows = [
+        [row["codec"], row["action"], span(row["gb_per_s"]), span(row["percent"]),
+         "yes" if min(row["percent"]) >= CODEC_TARGET_PERCENT else "no"]
+        for row in result["rows"]
+    ]  # fmt: skip
+    return table(["codec", "action", "GB/s read and written", "% of a copy", "reached"], rows)
+
+
 def _of_collectives(render: Callable[[Results], str]) -> Callable[[], str]:
     return lambda: render(Results(_stored("collectives.json") or {"rows": []}))
 
@@ -260,6 +285,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "gpu/by_hand": _of_collectives(by_hand_table),
     "gpu/host": _of_collectives(host_table),
     "gpu/training": _of_file("training.json", training_table),
+    "gpu/programs": _of_file("programs.json", programs_table),
+    "gpu/codecs": _of_file("codecs.json", codecs_table),
     "gpu/stress": _of_file("stress.json", stress_table),
 }
 

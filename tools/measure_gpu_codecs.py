@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+import gpu_jobs
+import measure_gpu
 from unisono import codecs
 from unisono.codecs import Codec, ErrorFeedback
 from unisono.codecs.codec import TOPK_BLOCK
@@ -96,7 +100,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mib", type=int, default=256, help="the size of the array (default: 256)")
     parser.add_argument("--odd", action="store_true", help="an array whose codes are not aligned")
+    parser.add_argument("--json", type=Path, help="file of the results, which is replaced")
     given = parser.parse_args()
+    result: dict[str, Any] = {
+        "rows": [],
+        "machine": gpu_jobs.machine("cuda"),
+        "command": "python " + " ".join(sys.argv),
+    }
     n = given.mib * (1 << 20) // 4 + (33 if given.odd else 0)
     tensor = torch.randn(n, device="cuda", generator=torch.Generator("cuda").manual_seed(1))
     other = torch.empty_like(tensor)
@@ -113,8 +123,11 @@ def main() -> None:
         floats = statistics.median(found) * 4 * n / case.moved_bytes
         print(
             f"| {case.codec} | {case.action} | {min(found):.0f} to {max(found):.0f} "
-            f"| {percent[0]:.0f} to {percent[-1]:.0f} | {floats:.0f} |"
+            f"| {percent[0]:.0f} to {percent[-1]:.0f} | {floats:.0f} |",
+            flush=True,
         )
+        result["rows"].append({"codec": case.codec, "action": case.action, "gb_per_s": found, "percent": percent})
+        measure_gpu.save(result, given.json)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@
 #include "endpoint.hpp"
 #include "faults.hpp"
 #include "names.hpp"
+#include "unisono/gpu/diagnosis.hpp"
 #include "unisono/gpu/gpu_endpoint.hpp"
 
 namespace nb = nanobind;
@@ -341,6 +342,8 @@ void bind_gpu(nb::module_& module) {
     bind_gpu_fast_path(module);
     module.def("gpu_board_bytes", &gpu::RegistrationBoard::bytes, nb::arg("size"),
                "Return the bytes of shared memory of the registration board.");
+    module.def("describe_gpu_calls_on_signal", &gpu::describe_on_signal, nb::arg("signal"), nb::arg("path"),
+               "Write what the GPU calls of this process wait for to a file each time a signal arrives.");
 }
 
 }  // namespace unisono::bindings

@@ -208,6 +208,7 @@ class GpuTable:  # the plans of calls on CUDA tensors that the fast path can rep
     def clear(self) -> None: ...
 
 def gpu_board_bytes(size: int) -> int: ...  # of shared memory, to reserve at `board_offset`
+def describe_gpu_calls_on_signal(signal: int, path: str) -> None: ...  # in a forked child, again
 
 class GpuEndpoint:
     def __init__(

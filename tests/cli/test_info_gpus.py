@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ import pytest
 from unisono import _engine
 from unisono.cli import gpu_facts
 from unisono.cli.main import main
+from unisono.gpu.inventory import NoGpus, find_gpus
 
 
 class Unavailable(RuntimeError):
@@ -73,6 +75,11 @@ def test_a_machine_without_a_gpu_says_so_in_one_line(machine, capsys):
     data = as_data(capsys)
     assert data["gpus"] == []
     assert "libcuda.so.1" in data["no_gpu_because"]
+
+
+def test_the_engine_is_asked_for_gpus():
+    with contextlib.suppress(NoGpus):  # most machines have none
+        assert all(gpu.multiprocessors > 0 for gpu in find_gpus())
 
 
 def test_a_driver_without_visible_gpus_says_so(machine, capsys):

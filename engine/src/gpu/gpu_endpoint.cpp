@@ -93,6 +93,7 @@ void GpuEndpoint::connect(const std::vector<std::string>& all) {
                       "cuIpcOpenMemHandle");
     }
     thread_ = endpoint_.start_thread([this] { serve(); });
+    described_ = std::make_unique<Described>(*this);
 }
 
 int GpuEndpoint::load(const std::string& key, const std::string& image, unsigned shared_bytes) {
@@ -257,6 +258,7 @@ void GpuEndpoint::retire(cuda::Stream stream) {
 }
 
 void GpuEndpoint::release() {
+    described_.reset();
     const cuda::Functions& functions = driver_.functions();
     for (const cuda::Stream stream : retired_streams_) functions.stream_destroy(stream);
     retired_streams_.clear();

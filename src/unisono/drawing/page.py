@@ -27,7 +27,7 @@ STYLES = (
     "common/colours", "common/frame", "common/stage", "common/playback_bar", "common/narration_panel",
     "algorithm/facts", "algorithm/code", "compare/compare", "simulated/simulated", "index", "lessons/training",
     "lessons/training_panels", "lessons/lessons", "run/run", "course/course", "course/course_index",
-    "common/reading_modes",
+    "common/reading_modes", "common/print",
 )  # fmt: skip
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.\.?/[\w/]+)\.mjs";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,7 @@ def scene_of(
     code = program_texts(algorithm, played, stacks, with_text=on_stage)
     return {
         **_heading(schedule, algorithm),
+        "command": _command(name or _name_of(algorithm), schedule),
         "on_stage": on_stage,
         "parts": _parts(schedule, collective),
         "levels": max(capture.last_level, failure["level"] if failure else 0),
@@ -92,6 +94,18 @@ def scene_of(
         "failure": failure,
         "packed": pack(_columns(schedule, collective, capture, code["of_step"], numbers)),
     }  # fmt: skip
+
+
+def _command(name: str | None, schedule: Schedule) -> str | None:
+    """Return the command that draws a schedule; None if no command finds the name of its algorithm."""
+    if name is None:
+        return None
+    words = ["unisono", "draw", name, "-n", f"{schedule.size}"]
+    if schedule.root:
+        words += ["--root", f"{schedule.root}"]
+    for option, value in schedule.options.items():
+        words += ["--option", f"{option}={value}"]
+    return shlex.join(words)
 
 
 def _name_of(algorithm: Algorithm | None) -> str | None:

@@ -22,8 +22,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+import gpu_watch
+
 CALL_LIMIT_S = 60.0
-LIMIT_S = 240.0  # of a function, with the compilation of kernels
+LIMIT_S = 120.0  # of a function, with the compilation of kernels
+VARIABLES: dict[str, str] = {}  # of the environment of all ranks: those of an MPS daemon
 
 
 class RankPool:
@@ -38,7 +41,9 @@ class RankPool:
         self.processes, self._lines = [], []
         for rank in range(size):
             ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, rank, size, store, backend, device, bind))
+            process = context.Process(
+                target=_serve, args=(theirs, rank, size, store, backend, device, bind, VARIABLES)
+            )
             process.start()
             theirs.close()
             self.processes.append(process)
@@ -71,6 +76,9 @@ class RankPool:
                     self.processes[rank].join(5)
                     good, value = False, pickle.dumps(f"ended with exit code {self.processes[rank].exitcode}")
                 answers[rank] = (good, pickle.loads(value))
+        if len(answers) < self.size and not self.broken:
+            print(gpu_watch.diagnosis(only=[process.pid for process in self.processes]), flush=True)
+            self.broken = True
         late = (False, f"has not answered after {limit_s:g} s")
         return [answers.get(rank, late) for rank in range(self.size)]
 
@@ -89,7 +97,10 @@ class RankPool:
         self._folder.cleanup()
 
 
-def _serve(line: Any, rank: int, size: int, store: str, backend: str, device: str, bind: bool) -> None:
+def _serve(
+    line: Any, rank: int, size: int, store: str, backend: str, device: str, bind: bool, variables: dict[str, str]
+) -> None:
+    os.environ |= variables
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size)}
     torch.set_num_threads(1)
     place = torch.device("cpu")

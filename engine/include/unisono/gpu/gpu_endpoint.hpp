@@ -24,6 +24,7 @@
 #include "unisono/endpoint.hpp"
 #include "unisono/gpu/board.hpp"
 #include "unisono/gpu/device_memory.hpp"
+#include "unisono/gpu/diagnosis.hpp"
 #include "unisono/gpu/driver.hpp"
 #include "unisono/gpu/layout.hpp"
 #include "unisono/gpu/mappings.hpp"
@@ -123,6 +124,11 @@ class GpuEndpoint {
     // Waits until the calls of this rank are over, or the communicator is broken, and releases everything.
     void close();
 
+    // diagnosis.cpp
+    std::string describe();
+    void end_kernels();
+    std::string describe_wait() const;
+
   private:
     // For copies of each of the buffers of a collective, and for copies of all messages that this rank sends.
     static constexpr std::uint64_t prepared_staging_bytes = 32 << 20;
@@ -174,6 +180,7 @@ class GpuEndpoint {
     };
 
     void check_open() const;
+    std::string name() const;
     // calls.cpp
     void take_turn();
     bool is_capturing(cuda::Stream stream) const;
@@ -301,6 +308,7 @@ class GpuEndpoint {
     std::atomic<int> dead_ = -1;                 // the first rank that was found dead
     std::vector<std::uint32_t> known_dead_;      // ranks whose kernels were told to leave
     std::atomic<bool> closed_ = false;
+    std::unique_ptr<Described> described_;  // once it is connected
 };
 
 }  // namespace unisono::gpu

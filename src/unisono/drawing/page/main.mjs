@@ -2,6 +2,7 @@
 
 import { openAlgorithm } from "./algorithm/algorithm.mjs";
 import { showError } from "./common/error_page.mjs";
+import { watchPrint } from "./common/print.mjs";
 import { offerModes } from "./common/reading_modes.mjs";
 import { replayed } from "./common/replay.mjs";
 import { openAt } from "./common/state.mjs";
@@ -23,6 +24,7 @@ try {
     globalThis.unisono = scenes.length > 1 ? openCompare(root, page, scenes) : openAlgorithm(root, page, scenes[0]);
   openAt(page.settings.opening, globalThis.unisono.state);
   offerModes(root, globalThis.unisono);
+  watchPrint(root, scenes[0], page.settings.course, globalThis.unisono);
   frameCourse(root, page, globalThis.unisono);
   document.documentElement.dataset.ready = "true";
 } catch (error) {

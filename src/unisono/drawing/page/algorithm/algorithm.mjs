@@ -21,6 +21,7 @@ import { browserLanguage, WORDS } from "../common/words.mjs";
 import { codePanel } from "./code.mjs";
 import { factsPanel } from "./facts.mjs";
 import { Matrix } from "./matrix.mjs";
+import { picture } from "./picture.mjs";
 import { storyPanel } from "./story.mjs";
 
 /** Build the page; return what tests inspect. */
@@ -98,7 +99,17 @@ export function openAlgorithm(root, page, scene) {
     () => scene.levels,
   );
   const clock = prepareClock(scene);
-  return { state, player, scene, painter, finish: (alpha, perChunk) => clockTimes(clock, alpha, perChunk).finish };
+  /** A picture of the stage in this language and layout; null for the matrix. */
+  const pictureOf = (room, title = null) =>
+    state.get("layout") === "matrix" ? null : picture(scene, look, words(), state.get("lang"), title, room);
+  return {
+    state,
+    player,
+    scene,
+    painter,
+    picture: pictureOf,
+    finish: (alpha, perChunk) => clockTimes(clock, alpha, perChunk).finish,
+  };
 }
 
 function about({ settings }, scene, language) {

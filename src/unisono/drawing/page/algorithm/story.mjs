@@ -2,34 +2,27 @@
 
 import { element, withCode } from "../common/dom.mjs";
 import { narrationPanel } from "../common/narration_panel.mjs";
+import { phaseOf } from "../common/phase_names.mjs";
 import { beginning, ending, stepSentences } from "../common/sentences.mjs";
 import { stepSummary } from "../common/step_summary.mjs";
 import { viewAtLevel } from "../common/views.mjs";
+import { stepName } from "./picture.mjs";
 
 const MOST_SENTENCES = 8;
 
 /** Return the panel with the words of the step: { node, update }. */
 export function storyPanel(scene, state, words, sentencesOf = stepSentences) {
-  const headingOf = (level) => {
-    const w = words();
-    const phase = phaseAt(scene, level);
-    const heading = level === 0 ? w.before : w.stepOf(level, scene.levels);
-    return level && phase && scene.phases.length > 1 ? `${heading} · ${phase.words[state.get("lang")]}` : heading;
-  };
+  const headingOf = (level) => stepName(scene, level, words(), state.get("lang"));
   const paragraphsOf = (level) =>
     paragraphs(scene, level, state.get("lang"), state.get("rank"), words(), sentencesOf);
   return narrationPanel(state, headingOf, paragraphsOf, () => [rankChoice(scene, state, words())]);
-}
-
-function phaseAt(scene, level) {
-  return scene.phases.find(({ first, last }) => level >= first && level <= last);
 }
 
 function paragraphs(scene, level, language, rank, w, sentencesOf) {
   if (level === 0) return [element("p", { class: "lead" }, w.beforeWords(beginning(scene, language)))];
   const view = scene.on_stage ? viewAtLevel(scene, level) : { level };
   const made = [];
-  const idea = phaseAt(scene, level)?.idea?.[language];
+  const idea = phaseOf(scene, level)?.idea?.[language];
   if (idea) made.push(element("p", { class: "phase-idea" }, idea));
   if (rank === null && scene.on_stage) {
     const summary = stepSummary(scene, view, language);

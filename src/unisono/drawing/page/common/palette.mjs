@@ -30,6 +30,16 @@ export function rankColour(rank, size) {
   return `hsl(${hue} 58% ${rank % 2 ? 46 : 62}%)`;
 }
 
+/** The colours of the light theme, for paper and files. */
+export function lightPaints(root) {
+  const { theme } = root.dataset;
+  root.dataset.theme = "light";
+  const found = paints(root);
+  if (theme) root.dataset.theme = theme;
+  else delete root.dataset.theme;
+  return found;
+}
+
 /** The colours of the stage, read from the style sheet, which defines light and dark. */
 export function paints(root) {
   const style = getComputedStyle(root);

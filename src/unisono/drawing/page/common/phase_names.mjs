@@ -17,3 +17,8 @@ export function fitNames(node, buttons) {
   };
   new ResizeObserver(fit).observe(node);
 }
+
+/** The phase of a step. */
+export function phaseOf(scene, level) {
+  return scene.phases.find(({ first, last }) => level >= first && level <= last);
+}

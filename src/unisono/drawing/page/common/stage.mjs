@@ -58,6 +58,20 @@ export class Stage {
     if (!(presented && MAGNIFICATIONS.some(magnified))) magnified(1);
   }
 
+  /** Take a room that is not on the page, for a picture on paper or in a file, and its colours. */
+  fit(room, paint) {
+    Object.assign(this, { room, zoom: 1, ratio: 1 });
+    this.refresh();
+    this.paint = paint;
+  }
+
+  /** Paint a view with any pen, such as that of svg_pen.mjs. */
+  paintOn(pen, view) {
+    const look = this.look();
+    this.paintRest(pen, view, look);
+    this.paintMessages(pen, view, look);
+  }
+
   /** Compute all positions again, after a change of layout, language or theme. */
   refresh() {
     if (!this.room) return;
@@ -130,11 +144,16 @@ export class Stage {
   }
 
   paintBase(view, look) {
-    const changed = changedSlots(view);
     const pen = this.base.getContext("2d");
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.clearRect(0, 0, this.base.width, this.base.height);
     pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.paintRest(pen, view, look);
+  }
+
+  /** Paint everything but the messages in flight. */
+  paintRest(pen, view, look) {
+    const changed = changedSlots(view);
     this.plan.boxes.forEach((box, node) => {
       paintNode(pen, box, look.names.node(node), this.paint);
     });
