@@ -10,9 +10,8 @@ pytestmark = pytest.mark.slow
 def test_the_index_leads_to_every_page_in_the_language_of_the_reader(browser, gallery):
     index = gallery
     browser.open(index)
-    cards = browser.run(
-        "[...document.querySelectorAll('.card .open, .compare, .lesson-card .open, .lesson-card .tab')].map((one) => one.getAttribute('href'))"
-    )
+    links = ".card .open, .compare, .lesson-card .open, .lesson-card .tab"
+    cards = browser.run(f"[...document.querySelectorAll('{links}')].map((one) => one.getAttribute('href'))")
     for link in cards:
         assert (index.parent / link.partition("#")[0]).exists()
     assert len({link.partition("#")[0] for link in cards}) == len(list(index.parent.glob("*.html"))) - 1
