@@ -6,7 +6,8 @@ import { WORDS } from "./words.mjs";
 
 const ROOM = { width: 800, height: 430 }; // of the stage on paper
 
-/** Prepare a page for paper when it is printed, and take it back afterwards. `opened` may have a picture of its stage. */
+/** Prepare a page for paper when it is printed, and take it back afterwards. `opened.sheet` says whether its stage is
+ * printed as a picture, so that the page fits on one sheet. */
 export function watchPrint(root, scene, course, opened) {
   const { state } = opened;
   let theme = "auto";
@@ -17,8 +18,8 @@ export function watchPrint(root, scene, course, opened) {
     for (const one of added) one.remove();
     added = [element("p", { class: "origin" }, ...origin(scene, course, state))];
     root.append(added[0]);
-    root.classList.toggle("sheet", Boolean(opened.picture));
-    const picture = opened.picture?.(ROOM);
+    root.classList.toggle("sheet", Boolean(opened.sheet));
+    const picture = opened.sheet ? opened.picture({ room: ROOM, bare: true }) : null;
     if (!picture) return;
     const svg = new DOMParser().parseFromString(picture.svg(state.get("step")), "image/svg+xml");
     added.push(element("div", { class: "printed" }, document.importNode(svg.documentElement, true)));
