@@ -131,9 +131,9 @@ def test_a_run_has_its_finding_timeline_and_moment_above_the_fold(browser, drawn
 
 
 def test_the_numbers_of_a_lesson_are_on_its_stages(browser, gallery):
-    browser.open(gallery.parent / "lesson-3-halves.html")
     for width, height in ((1280, 800), (390, 844)):
         browser.set_up(width, height)
+        browser.open(gallery.parent / "lesson-3-halves.html")
         cells = browser.run("unisono.lanes.map((lane) => lane.stage().plan.form.cell)")
         assert all(cell["height"] >= 15 and cell["width"] >= 22 for cell in cells)  # room for text
     tops = browser.run("unisono.lanes.map(({ node }) => node.getBoundingClientRect().top)")

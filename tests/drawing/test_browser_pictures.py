@@ -261,7 +261,7 @@ def test_a_browser_that_hangs_is_ended(monkeypatch, tmp_path):
         except ProcessLookupError:
             return
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").split()[2]
-        if state == "Z":  # it has ended, and nobody has asked for its status yet
+        if state == "Z":  # it has ended; its status has not been read yet
             return
         time.sleep(0.02)
     raise AssertionError(f"the browser is still running: {state}")

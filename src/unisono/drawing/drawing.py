@@ -87,7 +87,10 @@ class Drawing:
         return page_picture(self.html, "svg", theme).decode()
 
     def gif(self, theme: str = "light") -> bytes:
-        """Return the animation as the bytes of a GIF file, on the same conditions as ``svg``."""
+        """Return the animation as the bytes of a GIF file, on the same conditions as ``svg``.
+
+        ``theme`` is ``light`` or ``dark``.
+        """
         return page_picture(self.html, "gif", theme)
 
     def show(self) -> Path:

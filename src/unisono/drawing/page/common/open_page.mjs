@@ -22,7 +22,7 @@ export async function openPage(build) {
     globalThis.unisono = opened;
     openAt(page.settings.opening, opened.state);
     offerModes(root, opened);
-    watchPrint(root, scenes[0], page.settings.course, opened);
+    watchPrint(root, scenes, page.settings.course, opened);
     frameCourse(root, page, opened);
     offerExports(root, opened);
     const wanted = document.documentElement.dataset.export;

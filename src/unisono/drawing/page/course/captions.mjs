@@ -18,9 +18,9 @@ export function currentCaption(captions, state, bySteps) {
  * buttons do. */
 export function captionStrip(course, state, player, words, advance, retreat) {
   const { captions, by_steps: bySteps } = course;
-  const shown = element("p", { class: "caption", role: "status", "aria-live": "polite" });
+  const shown = element("p", { class: "caption" }); // announced by frame.mjs;
   const sizers = element("div", { class: "sizers", "aria-hidden": "true" }); // all texts: the strip keeps its height
-  const where = element("output", { class: "where" });
+  const where = element("output", { class: "where", "aria-live": "off" });
   const buttons = element("div", { class: "caption-steps" });
   const node = element(
     "section",

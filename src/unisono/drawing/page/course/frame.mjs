@@ -38,6 +38,17 @@ export function frameCourse(root, page, opened) {
     const items = w.afterwards.map((text) => element("li", {}, ...withCode(text)));
     fill(after, element("h2", {}, w.after), element("ul", {}, ...items));
   };
+  // A screen reader hears one announcement for a step: the caption, and then the words of the page.
+  const narrated = root.querySelector(".story [aria-live=polite], .race-said [aria-live=polite]");
+  const live = element("div", { class: "hidden", role: "status", "aria-live": "polite" });
+  narrated?.removeAttribute("role");
+  narrated?.setAttribute("aria-live", "off");
+  captions.node.append(live);
+  const announce = () => {
+    if (state.get("playing") || (course.by_steps && !Number.isInteger(state.get("step")))) return;
+    const text = [captions.node.querySelector(".caption"), narrated].map((one) => one?.textContent ?? "").join(" ");
+    if (live.textContent !== text) live.textContent = text;
+  };
   const place = () => {
     const nav = navigation(course, state.get("lang"), words(), link);
     root.querySelector(".course-nav")?.remove();
@@ -52,6 +63,7 @@ export function frameCourse(root, page, opened) {
   tellKeys();
   state.onChange((changed) => {
     captions.update(changed);
+    announce();
     if (["step", "mode"].some((name) => changed.has(name))) root.classList.remove("asking");
     if (changed.has("lang")) tellAfter();
     if (changed.has("lang")) tellKeys(); // the header and the footer have been filled again

@@ -158,6 +158,7 @@ export function openSimulated(root, page, scene, columns) {
     roads,
     painter: () => stage,
     picture: pictureOf,
+    sheet: true,
     frames: () => framesOfTime(POSITIONS, SECONDS),
     fileName: (step) => fileName(`${scene.label} ${simulated.name}`, scene.size, step),
   };
