@@ -7,14 +7,15 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
 from console_blocks import ROOT, blocks, printed_by
-from document_blocks import DOCUMENTS, Block, Command, python_blocks, shell_commands
+from document_blocks import DOCUMENTS, FENCED, Block, Command, python_blocks, shell_commands
 from document_programs import program_of, run_programs, script_of
 from document_rules import COMMANDS, PYTHON, Elsewhere, Long, NotRun, rule_of
-from unisono.cli.main import main, parser
+from unisono.cli.main import VERBS, main, parser
 
 LIMIT_S = 120.0
 PROGRAMS, SHELL = python_blocks(), shell_commands()
@@ -174,3 +175,23 @@ def test_a_command_prints_what_the_page_shows(command, shown):
 def test_commands_are_told_from_output_and_pictures(text, language, commands):
     block = Block("page.md", 1, language, text, signature=False)
     assert list(block.commands()) == [Command("page.md", 1, command) for command in commands]
+
+
+def test_every_verb_and_option_that_a_sentence_names_exists():
+    count = 0
+    for path in DOCUMENTS:
+        prose = FENCED.sub("", path.read_text(encoding="utf-8"))
+        for text in re.findall(r"`unisono ([a-z][^`]*)`", prose):
+            verb = text.split()[0]
+            assert verb in VERBS, f"{path.name}: {text}"
+            known = options_of(verb)
+            for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", re.split(r"\.py| -- ", text)[0]):
+                assert option in known, f"{path.name}: {text}"
+                count += 1
+    assert count > 100
+
+
+@cache
+def options_of(verb):
+    (verbs,) = (action for action in parser(verb)._actions if isinstance(action.choices, dict))
+    return set(verbs.choices[verb]._option_string_actions)
