@@ -43,9 +43,11 @@ class Block(NamedTuple):
         """Yield the commands of a shell in the block; its other lines are their output, or a picture."""
         if self.language not in ("", "sh", "console", "bash", "shell"):
             return
-        for line in self.text.replace("\\\n", " ").splitlines():
-            if found := COMMAND.match(line):
-                text = " ".join(COMMENT.sub("", found["prompted"] or found["bare"]).split())
+        lines = [line for line in self.text.replace("\\\n", " ").splitlines() if line.strip()]
+        only_commands = self.language in ("sh", "bash", "shell") and not any(line.startswith("$ ") for line in lines)
+        for line in lines:
+            if found := re.match("(.*)", line) if only_commands else COMMAND.match(line):
+                text = " ".join(COMMENT.sub("", next(filter(None, found.groups()))).split())
                 yield Command(self.page, self.line, text)
 
 

@@ -69,6 +69,7 @@ def folder(tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", commands_to_run())
 def test_a_command_succeeds(command, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
@@ -166,7 +167,8 @@ def test_a_command_prints_what_the_page_shows(command, shown):
     ("text", "language", "commands"),
     [
         ("$ unisono list  # all\nring\n", "", ["unisono list"]),
-        ("make a \\\n    b\n", "sh", ["make a b"]),
+        ("make a \\\n    b\n", "", ["make a b"]),
+        ("unknown --option\n", "sh", ["unknown --option"]),
         ("unisono = 3\nranks\n", "", []),
         ("unisono list\n", "python", []),
         ("a picture ──> of make test\n", "", []),
