@@ -59,6 +59,7 @@ COMMANDS = [
     ),
     Rule("*", r"(ssh|scp|srun|mpirun) |.*(--hosts|--nnodes) ", SEVERAL_HOSTS),
     Rule("*", r"(sudo )?make ", NotRun("takes minutes, or changes the environment")),
+    Rule("*", r"(python\S* -m )?(pip|venv) |git ", NotRun("changes the environment or the repository")),
     Rule("*", r"openssl |python -c .*> token", NotRun("writes secrets")),
     Rule(
         "*",
