@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -61,11 +62,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     `unisono run` returns the exit code of the program.
     """
     words = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="backslashreplace")  # a pipe on Windows cannot encode every character
     if words and not words[0].startswith("-") and words[0] not in (*VERBS, *HIDDEN_VERBS):
         _report("UsageError", translated(_unknown(words[0]), _language(words)))
         return 2
     if words and words[0] in NATIVE_VERBS and not native_engine.is_installed():
-        error = native_engine.missing(messages.VERB(verb=words[0]))
+        error = native_engine.missing(native_engine.CALL(name=f"`unisono {words[0]}`"))
         _report(type(error).__name__, error.text(_language(words)))
         return 3
     commands = parser(words[0] if words else None)

@@ -45,8 +45,6 @@ INTERNAL = Template(
 )
 INTERRUPTED = Template("cli.interrupted", "interrupted", "已中断")
 
-VERB = Template("cli.verb", "`unisono {verb}`", "`unisono {verb}` ")
-
 # list.py
 LIST_TOO_LARGE = Template(
     "cli.list_too_large",
