@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,13 +63,12 @@ def build_sdist() -> Path:
 
 def build_wheel(sdist: Path, python: str, folder: Path, settings: dict[str, str]) -> Path:
     """Build a wheel from the sdist with an interpreter, into a folder."""
-    environment = WORK / f"pip-{Path(python).name}"
-    if not (environment / "bin" / "python").exists():
-        run([python, "-m", "venv", str(environment)])
     before = set(folder.glob("*.whl"))
     options = [f"--config-settings={name}={value}" for name, value in settings.items()]
     words = ["-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "-w", str(folder)]
-    run([str(environment / "bin" / "python"), *words, *options, str(sdist)])
+    with tempfile.TemporaryDirectory() as environment:
+        run([python, "-m", "venv", environment])
+        run([f"{environment}/bin/python", *words, *options, str(sdist)])
     (wheel,) = set(folder.glob("*.whl")) - before
     return wheel
 
