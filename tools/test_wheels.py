@@ -1,6 +1,7 @@
 """Install each wheel of dist/ in a bare environment and use it there: one line for each check.
 
     make wheels
+    python tools/test_wheels.py cp311    # only the wheels of this tag
 
 The environments have neither torch nor a compiler: only their own programs are on PATH. One more has torch, and
 another one the oldest numpy that Unisono supports.
@@ -11,16 +12,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from build_wheels import DIST, ROOT, WORK
+from build_wheels import DIST, ROOT
 from interpreters import find_python
 
 sys.path.insert(0, str(ROOT / "src"))
@@ -121,6 +122,15 @@ def missing_in(sdist: Path) -> list[str]:
     return sorted(set(tracked.split("\0")) - names - {""})
 
 
+def check_abi() -> None:
+    """Check that the wheel for many versions of Python uses nothing but the stable ABI."""
+    for wheel in DIST.glob("*-abi3-*.whl"):
+        command = [sys.executable, "-m", "abi3audit", "--strict", wheel]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise Failed(done.stdout + done.stderr)
+
+
 def check_glibc() -> None:
     """Check that the wheels run on the systems that the error of the wheel without the engine promises."""
     found = {tuple(re.findall(r"manylinux_(\d+)_(\d+)_x86_64", wheel.name)[0]) for wheel in DIST.glob("*linux*.whl")}
@@ -165,12 +175,13 @@ class Tally:
         print(f"SKIPPED  {subject}: {reason}", flush=True)
 
 
-def main() -> int:
-    """Test every wheel; return 1 if a check fails."""
+def main(tags: Sequence[str]) -> int:
+    """Test every wheel, or those whose tags begin with one of these; return 1 if a check fails."""
     tally = Tally()
     tally.check("sdist", "it has every file of the repository", check_sdist)
+    tally.check("cp312-abi3", "it uses nothing but the stable ABI", check_abi)
     tally.check("wheels", "the glibc that they need is the one that the error of the others states", check_glibc)
-    for tag, version, packages, checks in PLAN:
+    for tag, version, packages, checks in [each for each in PLAN if each[0].startswith(tuple(tags or ("",)))]:
         subject = " ".join([tag, "on", f"Python {version}", *(f"with {each}" for each in packages)])
         wheels = list(DIST.glob(f"*-{tag}-*.whl"))
         python = find_python(version)
@@ -187,15 +198,12 @@ def with_wheel(
     checks: tuple[Callable[[Bare], None], ...],
 ) -> None:  # fmt: skip
     """Make an environment with a wheel, make the checks in it, and remove it."""
-    bare = Bare(WORK / "bare")
-    shutil.rmtree(bare.folder, ignore_errors=True)
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        bare = Bare(Path(folder))
         tally.check(subject, "pip installs it without a compiler", lambda: install(bare, python, wheel, packages))
         if (bare.folder / "bin" / "unisono").exists():
             for check in checks:
                 tally.check(subject, (check.__doc__ or "").rstrip("."), lambda check=check: check(bare))
-    finally:
-        shutil.rmtree(bare.folder, ignore_errors=True)
 
 
 def install(bare: Bare, python: str, wheel: Path, packages: tuple[str, ...]) -> None:
@@ -211,4 +219,4 @@ def install(bare: Bare, python: str, wheel: Path, packages: tuple[str, ...]) -> 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Whether this installation has the native engine, and what replaces the parts of the API that need it.
+"""The native engine, as far as this installation has it, and what replaces the parts of the API that need it.
 
 The engine is the compiled module ``unisono._engine``, for Linux. The wheel without it, for all other platforms,
 offers everything that does not execute on real ranks. ``from unisono import _engine`` calls ``load``
