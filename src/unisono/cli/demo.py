@@ -89,9 +89,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         native.show(out)
         right = _train(out) and native.right
-    out.print(
-        "\nNext: [cyan]source .venv/bin/activate[/], then [cyan]unisono show ring -n 5 --data[/]; see docs/tour.md"
-    )
+    is_source = (demo_training.ROOT / "Makefile").is_file()
+    first = "[cyan]source .venv/bin/activate[/], then " if is_source else ""
+    out.print(f"\nNext: {first}[cyan]unisono show ring -n 5 --data[/]; see docs/tour.md")
     return 0 if right else 1
 
 
