@@ -86,7 +86,7 @@ def two_ranks(bare: Bare) -> None:
 
 def torch_backend(bare: Bare) -> None:
     """torch.distributed finds the backend by its entry point, and two ranks add their tensors."""
-    bare.prints("rank 1 of 2: right", "unisono", "run", "-n", "2", PROGRAMS / "torch_sum.py")
+    bare.prints("rank 1 of 2: right", "torchrun", "--standalone", "--nproc-per-node", "2", PROGRAMS / "torch_sum.py")
 
 
 def without_engine(bare: Bare) -> None:
