@@ -157,7 +157,7 @@ peers:
 interop:
 	$(PYTHON) tools/interop.py
 
-# The sdist and the wheels in dist/, each tested in a bare environment (about ten minutes; docs/installation.md). It needs
+# The sdist and the wheels in dist/, each tested in a bare environment (minutes; docs/installation.md). It needs
 # python3.11 and python3.12, and tests with python3.13 where there is one.
 WHEELS_ENVIRONMENT := build/wheels/environment
 wheels: $(WHEELS_ENVIRONMENT)/.installed
