@@ -35,6 +35,7 @@ OTHER_WAY = {
     "svg.timeline": "#position",  # goes to a moment
     ".compare-lane canvas": "#position",  # chooses a rank; so do the arrow keys, anywhere on the page
     ".track": "#position",  # goes to a moment
+    ".md-search": ".md-search__input, label[for=__search]",  # opens and closes the search
 }
 HEIGHTS = {1280: 800, 390: 844}  # of the window, by its width
 
@@ -100,7 +101,7 @@ class Checker:
         self.browser.complaints()
         self.browser.driver.get(path.as_uri() + link)
         self.browser.wait_for("document.readyState === 'complete'")
-        if self.browser.run("Boolean(document.getElementById('data'))"):
+        if self.browser.run("Boolean(document.querySelector('#data, [data-md-component]'))"):
             self.browser.wait_for("document.documentElement.dataset.ready === 'true'")
         self.show(view)
         return self.complaints()

@@ -81,7 +81,10 @@
 
   function overControls() {
     const found = [];
-    const all = checks.controls().map((element) => ({ element, box: asBox(element.getBoundingClientRect()) }));
+    // A link of several lines has several boxes.
+    const all = checks
+      .controls()
+      .flatMap((element) => [...element.getClientRects()].map((box) => ({ element, box: asBox(box) })));
     all.sort((one, other) => one.box[1] - other.box[1]);
     for (let at = 0; at < all.length; at++) {
       const one = all[at];
@@ -101,7 +104,7 @@
   /** Elements of the same parent that are in the flow, have text, and overlap. */
   function overElements() {
     const found = [];
-    for (const parent of document.querySelectorAll(".page, .page *:not(svg *)")) {
+    for (const parent of document.querySelectorAll("body, body *:not(svg *)")) {
       if (parent.childElementCount < 2 || !checks.isShown(parent)) continue;
       const inside = [...parent.children].filter((one) => {
         const { display, position } = getComputedStyle(one);

@@ -39,7 +39,9 @@
     const width = Number.parseFloat(style.outlineWidth);
     const drawn = style.outlineStyle !== "none" && width > 0;
     const { left, top, right, bottom } = target.getBoundingClientRect();
-    const stop = { element: target, box: [left, top + scrollY, right, bottom + scrollY] };
+    let down = 0; // the place of the element in what scrolls
+    for (let one = target.parentElement; one; one = one.parentElement) down += one.scrollTop;
+    const stop = { element: target, box: [left, top + down, right, bottom + down] };
     if (drawn) {
       stop.hidden = hiddenSides(target, Number.parseFloat(style.outlineOffset));
       if (style.outlineStyle !== "auto") {
@@ -60,6 +62,12 @@
       .filter((one) => one.type !== "radio" || one.checked)
       .filter((one) => !one.closest("[inert]"));
 
+  /** How many elements Tab can reach, also those that only their focus shows. */
+  const reachable = () =>
+    [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")].filter(
+      (one) => one.tabIndex >= 0 && !one.disabled && one.checkVisibility({ visibilityProperty: true }),
+    ).length;
+
   /** Begin to record; return how many times to press Tab. */
   checks.watchFocus = () => {
     checks.forget();
@@ -68,7 +76,7 @@
     stops = [];
     looks = new Map(expected().map((one) => [one, lookOf(one)]));
     addEventListener("focusin", arrived);
-    return looks.size + 1;
+    return reachable() + 1;
   };
 
   /** All findings about the focus, as [check, element, text, measured]. */
@@ -107,7 +115,8 @@
     const found = [];
     for (const element of new Set([...checks.pressed(), ...properties])) {
       if (!checks.isShown(element) || element.closest("a[href], button, input, select, summary, label")) continue;
-      if (element.tabIndex >= 0) continue;
+      // The body listens for events of elements in it.
+      if (element.tabIndex >= 0 || element === document.body) continue;
       const other = Object.entries(otherWay).find(([selector]) => element.matches(selector));
       if (other && [...document.querySelectorAll(other[1])].some(checks.isShown)) continue;
       found.push(["only a mouse can use it", checks.pathOf(element), "", `tabindex ${element.tabIndex}`]);

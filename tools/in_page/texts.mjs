@@ -2,7 +2,8 @@
 
 (() => {
   const checks = globalThis.pageChecks;
-  const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'])";
+  const CONTROLS =
+    "a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'], [tabindex=''])";
   const EVERYWHERE = [
     Number.NEGATIVE_INFINITY,
     Number.NEGATIVE_INFINITY,
@@ -10,7 +11,7 @@
     Number.POSITIVE_INFINITY,
   ];
   const LONGEST = 40; // letters of a text in a finding
-  const SMALLEST = 1; // pixels of an area that can be seen
+  const SMALLEST = 2; // pixels of an area that can be seen
 
   checks.cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 2)}…` : text);
   checks.round = (value) => Math.round(value * 10) / 10;
