@@ -18,7 +18,8 @@ SWITCHES = (
 )  # fmt: skip
 
 # Keys without a character, as WebDriver encodes them.
-SHIFT, ESCAPE, END, HOME, LEFT, RIGHT, DOWN = "\ue008", "\ue00c", "\ue010", "\ue011", "\ue012", "\ue014", "\ue015"
+TAB, ENTER, SHIFT, ESCAPE = "\ue004", "\ue007", "\ue008", "\ue00c"
+END, HOME, LEFT, RIGHT, DOWN = "\ue010", "\ue011", "\ue012", "\ue014", "\ue015"
 
 
 def is_there() -> bool:

@@ -81,16 +81,20 @@
 
   function overControls() {
     const found = [];
-    // A link of several lines has several boxes.
+    // A link of several lines has several boxes; what is scrolled away has none.
     const all = checks
       .controls()
-      .flatMap((element) => [...element.getClientRects()].map((box) => ({ element, box: asBox(box) })));
+      .flatMap((element) =>
+        [...element.getClientRects()].map((box) => ({ element, box: checks.seen(element, asBox(box)) })),
+      )
+      .filter(({ box }) => box);
     all.sort((one, other) => one.box[1] - other.box[1]);
     for (let at = 0; at < all.length; at++) {
       const one = all[at];
       for (let next = at + 1; next < all.length && all[next].box[1] < one.box[3]; next++) {
         const other = all[next];
         if (one.element.contains(other.element) || other.element.contains(one.element)) continue;
+        if (checks.around(one.element).sticks !== checks.around(other.element).sticks) continue; // scrolls below it
         const [across, high] = common(one.box, other.box, SLACK / 2, SLACK / 2);
         if (across > 0 && high > 0) {
           const pair = `${checks.pathOf(one.element)} / ${checks.pathOf(other.element)}`;

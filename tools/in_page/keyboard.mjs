@@ -71,7 +71,11 @@
   /** Begin to record; return how many times to press Tab. */
   checks.watchFocus = () => {
     checks.forget();
-    document.activeElement?.blur();
+    const start = document.createElement("span"); // the first Tab goes to what follows the element that had the focus
+    start.tabIndex = -1;
+    document.body.prepend(start);
+    start.focus();
+    start.remove();
     scrollTo(0, 0);
     stops = [];
     looks = new Map(expected().map((one) => [one, lookOf(one)]));
@@ -92,19 +96,21 @@
       }
     }
     const once = stops.filter(({ element }, at) => stops.findIndex((stop) => stop.element === element) === at);
-    once.forEach((stop, at) => {
+    // What sticks to the window has no place in the page.
+    const placed = once.filter(({ element }) => !checks.around(element).sticks);
+    for (const stop of once) {
       const where = checks.pathOf(stop.element);
       if (stop.invisible) found.push(["focus is invisible", where, "", "no outline, and nothing else changes"]);
       if (stop.hidden?.length) found.push(["focus is cut off", where, "", stop.hidden.join(", ")]);
       if (stop.ratio < EDGE) found.push(["contrast of the focus", where, "", stop.ratio.toFixed(2)]);
-      if (!at) return;
-      const before = once[at - 1];
+      const before = placed[placed.indexOf(stop) - 1];
+      if (!before) continue;
       const up = stop.box[3] <= before.box[1] + 1;
       const sameColumn = stop.box[0] < before.box[2] && before.box[0] < stop.box[2];
       if (up && sameColumn) {
         found.push(["the focus goes up", where, "", `after ${checks.pathOf(before.element)}`]);
       }
-    });
+    }
     return found;
   };
 

@@ -94,6 +94,12 @@
     return made;
   };
 
+  /** The visible part of a box in an element, null without one. */
+  checks.seen = (element, box) => {
+    const seen = both(checks.around(element).seen, box);
+    return seen[2] - seen[0] > SMALLEST && seen[3] - seen[1] > SMALLEST ? seen : null;
+  };
+
   /** Whether a reader can see an element, perhaps after scrolling. */
   checks.isShown = (element) =>
     element.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true }) &&
@@ -126,9 +132,7 @@
       for (const { left, top, right, bottom } of boxes) {
         if (right - left <= 0.5 || bottom - top <= 0.5) continue;
         const box = [left, top, right, bottom];
-        const seen = both(around.seen, box);
-        const visible = seen[2] - seen[0] > SMALLEST && seen[3] - seen[1] > SMALLEST;
-        found.push({ ...around, element, text, box, seen: visible ? seen : null, node });
+        found.push({ ...around, element, text, box, seen: checks.seen(element, box), node });
       }
     }
     for (const canvas of document.querySelectorAll("canvas")) {
