@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-LIMIT_S = 300
+LIMIT_S = 900
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
