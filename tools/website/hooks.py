@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# The place of a line of code. The extension makes it a link to itself: nobody sees it, but Tab stops at it.
+# The place of a line of code. The extension makes it a link to itself, which is invisible, but Tab stops at it.
 PLACE = re.compile(r'(<a id="(__codelineno-[\d-]+)" name="\2") href="#\2">(?=</a>)')
 
 
