@@ -1,4 +1,4 @@
-"""What MkDocs does to each page after it has made HTML of it."""
+"""Changes the HTML of each page that MkDocs has made."""
 
 from __future__ import annotations
 
