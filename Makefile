@@ -9,7 +9,7 @@ CODE := src tests tools examples
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test compiled site-test hosts-test gpu-test sanitize proofs stress soundness lint style docs site screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check browser test compiled site-test hosts-test gpu-test sanitize aarch64 proofs stress soundness lint style docs site screenshots golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -96,6 +96,11 @@ soundness: venv
 sanitize: venv
 	$(BIN)/pip install --quiet --group sanitize
 	$(BIN)/python tools/sanitize.py
+
+# The engine for aarch64, built by Debian's cross-compiler and run by an emulator, in build/aarch64 (minutes):
+# apt-get install g++-aarch64-linux-gnu qemu-user. `make test` compiles a few files.
+aarch64: venv
+	$(BIN)/python tools/aarch64.py
 
 # The long proofs: every size up to 128, selected sizes up to 512 (powers of two, their neighbours, primes), every root up to 33.
 proofs: venv

@@ -41,6 +41,7 @@ CHINESE = {
     "docs/install.zh.md": "安装",
     "docs/tour.zh.md": "导览",
     "docs/course.zh.md": "课程",
+    "docs/features.zh.md": "功能",
 }
 
 

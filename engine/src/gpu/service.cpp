@@ -90,6 +90,17 @@ GpuEndpoint::Announced GpuEndpoint::running() const {
     return announced_[(last - number < remembered ? number : last) % remembered];
 }
 
+// Returns the calls of which any may be the one that waits. In kernel mode, the calls that were enqueued before the
+// mark are known to be over only when all of them are, so each of them may be over, or wait, or not have begun.
+std::vector<Endpoint::NumberedCall> GpuEndpoint::unfinished_since(std::uint32_t number) const {
+    const std::lock_guard lock(announced_mutex_);
+    const std::uint32_t last = options_.kernel_mode ? enqueued_.load() : number;
+    const std::uint32_t count = std::min(last - number + 1, remembered);
+    std::vector<Endpoint::NumberedCall> calls;
+    for (std::uint32_t behind = count; behind-- > 0;) calls.push_back(announced_[(last - behind) % remembered].call);
+    return calls;
+}
+
 // Finds out, without work for the GPU, which calls are over: a copy from the device might wait behind copies that wait
 // for the very call. An event behind the last call is recorded when it is needed, as that costs each call a
 // microsecond.
@@ -183,7 +194,7 @@ void GpuEndpoint::report_mailbox() {
     endpoint_.report_timeout(what, running.timeout);
 }
 
-// Looks whether the call that runs can end. A call is judged when it is seen for the second time.
+// Looks whether the calls that run can end. They are judged when the first of them is seen for the second time.
 void GpuEndpoint::check_collective() {
     const std::uint32_t number = started();
     const Clock::time_point now = Clock::now();
@@ -207,7 +218,11 @@ void GpuEndpoint::check_collective() {
         endpoint_.report_peer_ended(lost.front(), what);
     }
     if (captured_) return;  // a CUDA graph may run this call, or none
-    endpoint_.check_running(running.call, what, over);
+    for (const Endpoint::NumberedCall& call : unfinished_since(number)) {
+        what.call = call.number;
+        what.text = call.text;
+        endpoint_.check_running(call, what, over);
+    }
     if (late) endpoint_.report_timeout(locate(running, what.peer), now - watch_.since);
 }
 

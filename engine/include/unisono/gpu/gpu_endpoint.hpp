@@ -231,6 +231,7 @@ class GpuEndpoint {
     void set_abort_words(const std::vector<std::uint32_t>& lost);
     void abort(const std::vector<std::uint32_t>& lost);
     Announced running() const;
+    std::vector<Endpoint::NumberedCall> unfinished_since(std::uint32_t number) const;
     bool has_work() const;
     Wait locate(const Announced& running, std::uint32_t suspect);
     const std::byte* copy_record(std::uint32_t record);
