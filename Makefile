@@ -9,7 +9,7 @@ CODE := src tests tools examples
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test compiled hosts-test gpu-test sanitize aarch64 proofs stress soundness lint style docs site screenshots golden peers torch-suite interop wheels clean
+.PHONY: venv demo check browser test compiled site-test hosts-test gpu-test sanitize aarch64 proofs stress soundness lint style docs site screenshots golden peers torch-suite interop wheels clean
 
 venv: $(INSTALLED)
 
@@ -69,6 +69,11 @@ compiled: venv
 # of other libraries.
 stress: venv
 	$(BIN)/pytest -m long
+
+# Every page and every document of the site in a browser, in both languages, wide and narrow, light and dark (minutes).
+# `make test` opens each in one or two of these views.
+site-test: browser $(JAVASCRIPT)
+	$(BIN)/pytest -m long $(ON_BOTH_CORES) tests/test_every_document.py tests/drawing/test_every_page.py
 
 # Ranks on test hosts: network namespaces of this machine, with links that are cut, slow or lossy (root, minutes).
 # `make test` runs a short version.

@@ -1,4 +1,4 @@
-"""A browser shared by all tests of the pages, and fixtures that write and record pages."""
+"""Fixtures that write and record pages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-import browser as driving
 from launching import LIMIT_S
+from shared_folders import made_once
 from unisono import find
 from unisono.cli.main import main
-from unisono.drawing.gallery import write_gallery
+from unisono.drawing.gallery import INDEX, write_gallery
 from unisono.drawing.page import Settings, write_page
 from unisono.drawing.scene import scene_of
 
@@ -28,23 +28,9 @@ with unisono.connect() as comm:
 
 
 @pytest.fixture(scope="session")
-def one_browser(tmp_path_factory):
-    if not driving.is_there():
-        pytest.skip(driving.MISSING)
-    with driving.running(tmp_path_factory.mktemp("profile")) as started:
-        yield started
-
-
-@pytest.fixture
-def browser(one_browser):
-    one_browser.set_up()
-    return one_browser
-
-
-@pytest.fixture(scope="session")
 def gallery(tmp_path_factory):
     """Write the gallery of three ranks once and return its index."""
-    return write_gallery(tmp_path_factory.mktemp("site"), size=3)
+    return made_once(tmp_path_factory, "gallery", lambda folder: write_gallery(folder, size=3)) / INDEX
 
 
 @pytest.fixture

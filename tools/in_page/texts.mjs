@@ -2,7 +2,8 @@
 
 (() => {
   const checks = globalThis.pageChecks;
-  const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'])";
+  const CONTROLS =
+    "a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'], [tabindex=''])";
   const EVERYWHERE = [
     Number.NEGATIVE_INFINITY,
     Number.NEGATIVE_INFINITY,
@@ -10,7 +11,7 @@
     Number.POSITIVE_INFINITY,
   ];
   const LONGEST = 40; // letters of a text in a finding
-  const SMALLEST = 1; // pixels of an area that can be seen
+  const SMALLEST = 2; // pixels of an area that can be seen
 
   checks.cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 2)}…` : text);
   checks.round = (value) => Math.round(value * 10) / 10;
@@ -93,6 +94,12 @@
     return made;
   };
 
+  /** The visible part of a box in an element, null without one. */
+  checks.seen = (element, box) => {
+    const seen = both(checks.around(element).seen, box);
+    return seen[2] - seen[0] > SMALLEST && seen[3] - seen[1] > SMALLEST ? seen : null;
+  };
+
   /** Whether a reader can see an element, perhaps after scrolling. */
   checks.isShown = (element) =>
     element.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true }) &&
@@ -125,9 +132,7 @@
       for (const { left, top, right, bottom } of boxes) {
         if (right - left <= 0.5 || bottom - top <= 0.5) continue;
         const box = [left, top, right, bottom];
-        const seen = both(around.seen, box);
-        const visible = seen[2] - seen[0] > SMALLEST && seen[3] - seen[1] > SMALLEST;
-        found.push({ ...around, element, text, box, seen: visible ? seen : null, node });
+        found.push({ ...around, element, text, box, seen: checks.seen(element, box), node });
       }
     }
     for (const canvas of document.querySelectorAll("canvas")) {
