@@ -1,4 +1,4 @@
-"""What may block on a GPU ends: see "What may block" in docs/gpu.md.
+"""Programs end though functions of CUDA block: see "What may block" in docs/gpu.md.
 
 A kernel that waits for a peer runs until the peer's kernel does. Many functions of CUDA may wait for the kernels of
 their process, and hold up the other threads of the process meanwhile. On these fake GPUs, all of them always do

@@ -51,10 +51,10 @@ class GpuMethods:
         return self.dispatcher.gpu.table
 
     def remember_on_gpu(self, request: CallRequest, out: Any, array: Any, *, device: int) -> None:
-        """Let ``gpu_table`` repeat the call ``request`` on tensors like ``out`` and ``array`` of a CUDA device.
+        """Let ``gpu_table`` repeat the call ``request`` on tensors like ``out`` and ``array``.
 
-        ``array`` is None where the collective has one array. The tensors must need no preparation. Every rank makes
-        this call, or makes the collective next.
+        They are on the CUDA device with the ordinal ``device``, and must need no preparation. ``array`` is None where
+        the collective has one array. Every rank makes this call, or makes the collective next.
         """
         outside = OutsideCall(
             NUMBERS[request.collective], out, array, request.op, request.root or 0, request.algorithm, None,
