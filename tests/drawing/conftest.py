@@ -19,7 +19,7 @@ SLOW_RANK = """
 import time, numpy as np, unisono
 with unisono.connect() as comm:
     for step in range(5):
-        time.sleep(0.040 if comm.rank == {slow} else 0.002)
+        time.sleep(0.040 if comm.rank == 2 else 0.002)
         comm.all_reduce(np.ones(1000 * comm.size, np.float32), algorithm="ring")
     comm.broadcast(np.ones(64), root=comm.size - 1, algorithm="tree")
     half = comm.split(comm.rank % 2)
@@ -50,19 +50,17 @@ def written_page(tmp_path):
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory):
     """Record a run with the given number of ranks, one of which is slow, and return its folder."""
-    made = {}
 
-    def record(size, slow=2):
-        if size not in made:
-            folder = tmp_path_factory.mktemp(f"job{size}")
-            (folder / "script.py").write_text(SLOW_RANK.format(slow=slow))
+    def record(size):
+        def run(folder):
+            (folder / "script.py").write_text(SLOW_RANK)
             words = ["run", "-n", str(size), "--trace", "run", "script.py"]
             done = subprocess.run(
                 [sys.executable, "-m", "unisono", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S
             )
             assert done.returncode == 0, done.stderr
-            made[size] = folder / "run"
-        return made[size]
+
+        return made_once(tmp_path_factory, f"job{size}", run) / "run"
 
     return record
 

@@ -70,7 +70,7 @@
         // The box of a line of HTML is higher than its letters.
         const down = one.mark && other.mark ? SLACK / 2 : lower * 0.15;
         const [across, high] = common(one.box, other.box, SLACK / 2, down);
-        if (across <= 0 || high <= 0 || one.sticks || other.sticks) continue;
+        if (across <= 0 || high <= 0 || one.sticks !== other.sticks) continue; // scrolls below it
         if (one.mark && other.mark && !touch(one.corners, other.corners)) continue;
         const where = checks.pathOf(one.element);
         found.push(["text over text", where, `${one.text} / ${other.text}`, `${round(across)} × ${round(high)} px`]);

@@ -4,6 +4,9 @@
   const checks = globalThis.pageChecks;
   const EDGE = 3; // the contrast of an outline
   const LIVE = "[role=status], [role=alert], [role=log], [aria-live=polite], [aria-live=assertive], output";
+  // Tab begins here: without it, the first one would go to what follows the element that had the focus before.
+  const start = document.createElement("span");
+  start.tabIndex = 1;
   let stops = [];
   let looks = new Map();
 
@@ -35,6 +38,7 @@
   };
 
   const arrived = ({ target }) => {
+    if (target === start) return;
     const style = getComputedStyle(target);
     const width = Number.parseFloat(style.outlineWidth);
     const drawn = style.outlineStyle !== "none" && width > 0;
@@ -71,11 +75,8 @@
   /** Begin to record; return how many times to press Tab. */
   checks.watchFocus = () => {
     checks.forget();
-    const start = document.createElement("span"); // the first Tab goes to what follows the element that had the focus
-    start.tabIndex = -1;
     document.body.prepend(start);
     start.focus();
-    start.remove();
     scrollTo(0, 0);
     stops = [];
     looks = new Map(expected().map((one) => [one, lookOf(one)]));
@@ -87,6 +88,7 @@
   checks.focus = () => {
     checks.forget();
     removeEventListener("focusin", arrived);
+    start.remove();
     const found = [];
     const seen = new Set(stops.map(({ element }) => element));
     for (const element of expected()) {

@@ -61,19 +61,19 @@
   let known = new Map(); // what is around elements
   checks.grounds = new Map(); // the colours behind elements
 
-  /** What the elements around an element do to it: `hidden`, for screen readers only; `sticks` to an edge while the rest
-   * scrolls; `seen`, the area that shows it now; `room`, the area that can show it after scrolling. */
+  /** What the elements around an element do to it: `hidden`, for screen readers only; `sticks`, how many of them stick to
+   * an edge while the rest scrolls; `seen`, the area that shows it now; `room`, the area that can show it after scrolling. */
   checks.around = (element) => {
     if (!element || element === document.documentElement) {
       const room = [0, EVERYWHERE[1], innerWidth, EVERYWHERE[3]];
-      return { hidden: false, sticks: false, seen: EVERYWHERE, room };
+      return { hidden: false, sticks: 0, seen: EVERYWHERE, room };
     }
     if (known.has(element)) return known.get(element);
     const above = checks.around(element.parentElement);
     const { overflowX, overflowY, position, clipPath } = getComputedStyle(element);
     const made = {
       hidden: above.hidden || clipPath === "inset(50%)",
-      sticks: above.sticks || position === "sticky",
+      sticks: above.sticks + (position === "sticky"),
       seen: above.seen,
       room: position === "fixed" ? [0, 0, innerWidth, innerHeight] : above.room,
     };
@@ -150,7 +150,7 @@
           box,
           seen: box,
           room,
-          sticks: false,
+          sticks: 0,
           corners,
           mark,
         });
