@@ -32,7 +32,6 @@ def twice(rank, size):
         yield send(0, dst=rank ^ 1), recv_reduce(0, src=rank ^ 1)
 
 
-@pytest.mark.parametrize("paper", [A4, LETTER], ids=["A4", "Letter"])
 @pytest.mark.parametrize(
     ("name", "size", "link"),
     [
@@ -47,10 +46,11 @@ def twice(rank, size):
         ("ring", 100, "#step=9"),  # a matrix
     ],
 )
-def test_the_page_of_an_algorithm_is_one_sheet(browser, written_page, name, size, link, paper):
+def test_the_page_of_an_algorithm_is_one_sheet(browser, written_page, name, size, link):
     browser.set_up(dark=True)
     browser.open(written_page(name, size=size), link)
-    assert sheets(browser, paper) == 1
+    assert sheets(browser, A4) == 1
+    assert sheets(browser, LETTER) == 1
     assert browser.run("document.documentElement.dataset.theme") == "dark"  # as before
     assert browser.run("document.querySelector('.printed, .origin')") is None
     assert browser.complaints() == []
