@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unisono import algorithm, find, recv_reduce, send
+from unisono import algorithm, draw, find, recv_reduce, send
 from unisono.algorithms import one
 from unisono.collectives import all_reduce
 from unisono.drawing.page import write_page
@@ -114,6 +114,18 @@ def test_every_kind_of_page_has_its_animation_and_its_words_above_the_fold(brows
         )
         assert 0 <= box[0] < box[1] <= 800, part
     assert browser.cut_off() == []
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_simulated_time_has_its_stage_bar_and_moment_above_the_fold(browser, tmp_path, language):
+    browser.set_up(1280, 800)
+    page = draw("ring", size=16, network="dgx-h100").save(tmp_path / "simulated.html")
+    browser.open(page, f"#step=37&lang={language}")
+    edges = browser.run(
+        "['.stage', '.controls', '.moment .lead', '.moment li', '.save'].map((one) =>"
+        " (({ top, bottom }) => [top, bottom])(document.querySelector(one).getBoundingClientRect()))"
+    )
+    assert all(0 <= top < bottom <= 800 for top, bottom in edges), edges
 
 
 def test_a_run_has_its_finding_timeline_and_moment_above_the_fold(browser, drawn):
