@@ -12,6 +12,7 @@ import {
   paintCard,
   paintCell,
   paintName,
+  paintNameAbove,
   paintNode,
   paintOuterName,
 } from "./cards.mjs";
@@ -109,7 +110,11 @@ export class Stage {
     const small = this.plan.form.small && this.plan.form.cell.width < 24;
     const crowd = view.flying.length > MOST_CHIPS && view.flying.length > 2 * this.scene.size;
     if (this.plan.radial || small || crowd) this.paintDots(pen, view, look);
-    else for (const flight of view.flying) this.paintChip(pen, flight, look, view.flying.length <= MOST_ROOMY);
+    else {
+      const roomy = view.flying.length <= MOST_ROOMY;
+      const boxes = view.flying.map((flight) => this.paintChip(pen, flight, look, roomy));
+      for (let rank = 0; rank < this.scene.size; rank++) paintNameAbove(pen, this, rank, look, boxes);
+    }
   }
 
   /** The rank and slot at a point of the canvas: { rank, slot }, with slot null beside the cells; null outside all
@@ -257,6 +262,7 @@ export class Stage {
     return { left, top, width, height };
   }
 
+  /** Paint a message; return its box, with its badge. */
   paintChip(pen, { message, progress, stuck }, look, roomy) {
     const point = pointOn(this.pathOf(message), Math.max(0, Math.min(1, progress)));
     const colour = this.colourOf(message, stuck);
@@ -283,8 +289,15 @@ export class Stage {
     pen.roundRect(left - 2, top - 2, width + 4, height * shown.length + 4, 6);
     pen.stroke();
     pen.setLineDash([]);
-    this.paintBadge(pen, { x: left - 2, y: top - 2 }, this.plan.form.small ? 4.6 : 7, message.reduce, colour);
+    const badge = this.plan.form.small ? 4.6 : 7;
+    this.paintBadge(pen, { x: left - 2, y: top - 2 }, badge, message.reduce, colour);
     pen.restore();
+    return {
+      left: left - 2 - badge,
+      top: top - 2 - badge,
+      right: left + width + 3,
+      bottom: top + height * shown.length + 3,
+    };
   }
 
   /** As wide as its text; `roomy`: the whole expression if it fits into a cell, else a short one. */
