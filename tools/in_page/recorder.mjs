@@ -29,6 +29,7 @@
     const ys = points.map(([, y]) => y);
     return [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
   };
+  const placeOf = (corners) => corners.flat().map(Math.round).join();
   const rectangle = (context, x, y, width, height) => [
     at(context, x, y),
     at(context, x + width, y),
@@ -71,7 +72,7 @@
     const corners = rectangle(context, left, top, width, height);
     const { a, b } = context.getTransform();
     const all = marksOf(context.canvas);
-    const same = (mark) => mark.kind === "text" && mark.text === said && `${mark.corners}` === `${corners}`;
+    const same = (mark) => mark.kind === "text" && mark.text === said && placeOf(mark.corners) === placeOf(corners);
     const before = all.findLastIndex(same);
     if (before >= 0) all.splice(before, 1); // painted again above what had covered it
     add(context, {

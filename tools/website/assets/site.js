@@ -60,7 +60,13 @@ function makeBoxesScroll() {
       else target.removeAttribute("tabindex");
     }
   });
-  for (const box of document.querySelectorAll("pre > code, .md-typeset__scrollwrap")) watch.observe(box);
+  for (const box of document.querySelectorAll("pre > code, .md-typeset__scrollwrap")) {
+    watch.observe(box);
+    // The browser does not scroll to a link of which it shows a part.
+    box.addEventListener("focusin", ({ target }) => {
+      if (target !== box) target.scrollIntoView({ block: "nearest", inline: "nearest" });
+    });
+  }
 }
 
 document$.subscribe(() => {

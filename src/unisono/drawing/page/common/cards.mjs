@@ -103,6 +103,26 @@ export function paintName(pen, stage, rank, look, colour) {
   pen.fillText(pen.measureText(whole).width <= room ? whole : `${rank}`, form.side + 3 * dot, form.header / 2 + 1.5);
 }
 
+/** Paint the name of a rank again, above the messages that cover it with their boxes. */
+export function paintNameAbove(pen, stage, rank, look, boxes) {
+  const { form, places } = stage.plan;
+  const place = places[rank];
+  if (place.name || place.turn) return;
+  const left = place.x - form.width / 2;
+  const top = place.y - form.height / 2;
+  const covers = (box) =>
+    box.left < left + form.width && box.right > left && box.top < top + form.header && box.bottom > top;
+  if (!boxes.some(covers)) return;
+  pen.save();
+  pen.translate(left, top);
+  pen.fillStyle = stage.paint.surface;
+  pen.beginPath();
+  pen.roundRect(1, 1, form.width - 2, form.header - 2, 3);
+  pen.fill();
+  paintName(pen, stage, rank, look, nameColour(stage, rank, look));
+  pen.restore();
+}
+
 /** Whether a cell is too small for one segment per rank; its colour then shows the number of ranks. */
 export function hasTinyCells(scene, { width, height }) {
   return scene.collective.reduces && (height < 6 || width < 16 || width < 2.2 * scene.size);

@@ -12,6 +12,7 @@ import {
   paintCard,
   paintCell,
   paintName,
+  paintNameAbove,
   paintNode,
   paintOuterName,
 } from "./cards.mjs";
@@ -111,7 +112,11 @@ export class Stage {
     const small = this.plan.form.small && this.plan.form.cell.width < 24;
     const crowd = view.flying.length > MOST_CHIPS && view.flying.length > 2 * this.scene.size;
     if (this.plan.radial || small || crowd) this.paintDots(pen, view, look);
-    else for (const flight of view.flying) this.paintChip(pen, flight, look, view.flying.length <= MOST_ROOMY);
+    else {
+      const roomy = view.flying.length <= MOST_ROOMY;
+      const boxes = view.flying.map((flight) => this.paintChip(pen, flight, look, roomy));
+      for (let rank = 0; rank < this.scene.size; rank++) paintNameAbove(pen, this, rank, look, boxes);
+    }
   }
 
   /** The rank and slot at a point of the canvas: { rank, slot }, with slot null beside the cells; null outside all
@@ -266,6 +271,7 @@ export class Stage {
     return { left, top, width, height };
   }
 
+  /** Paint a message; return its box, with its badge. */
   paintChip(pen, { message, progress, stuck }, look, roomy) {
     const point = pointOn(this.pathOf(message), Math.max(0, Math.min(1, progress)));
     const colour = this.colourOf(message, stuck);
@@ -296,6 +302,12 @@ export class Stage {
     const right = this.cornerOf(pen, message, look, radius, roomy) === "right";
     this.paintBadge(pen, { x: right ? left + width + 2 : left - 2, y: top - 2 }, radius, message.reduce, colour);
     pen.restore();
+    return {
+      left: left - 2 - (right ? 0 : radius),
+      top: top - 2 - radius,
+      right: left + width + 3 + (right ? radius : 0),
+      bottom: top + height * shown.length + 3,
+    };
   }
 
   /** As wide as its text; `roomy`: the whole expression if it fits into a cell, else a short one. */
