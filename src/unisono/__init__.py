@@ -24,6 +24,7 @@ from unisono.errors import (
     CollectiveTimeout,
     CommError,
     DeadlockError,
+    Excluded,
     GoalError,
     GradientError,
     HazardError,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "GoalError", "GpuWork",
+    "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "Excluded", "GoalError", "GpuWork",
     "GradientError", "HazardError", "InternalError", "MismatchError", "PeerLost", "Plan", "Prediction", "Proof",
     "RankIdentity", "Schedule", "ScheduleError", "Tls", "UnisonoError", "UnmatchedError", "UsageError", "Work",
     "algorithm", "backwards", "codecs", "collectives", "combine", "connect", "copy", "draw", "errors", "explain",

@@ -53,7 +53,8 @@ class Link:
     says which ranks are far; by default, none is. ``processes`` has 0 for ranks that are far. ``number`` is the same
     on all ranks of the communicator. ``courier_ranks[r]`` is the rank by which the courier knows rank r; unlike
     ``job_ranks``, it never changes. ``first_ranks[r]`` is the rank of r in the first communicator in this memory,
-    whose boards show what each process waits for.
+    whose boards show what each process waits for. ``parent_ranks[r]`` is the rank of r in the communicator from which
+    this one was made, if there is one.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Link:
         self.job_ranks = list(range(self.size)) if job_ranks is None else job_ranks
         self.courier_ranks = list(range(self.size)) if courier_ranks is None else courier_ranks
         self.first_ranks = list(range(self.size)) if first_ranks is None else first_ranks
+        self.parent_ranks = list(range(self.size))
         self.hosts = single_host(self.size, os.uname().nodename) if hosts is None else hosts
         self.far = self.hosts.far(rank)
         self.number = number
@@ -171,11 +173,13 @@ class Link:
         hosts = self.hosts.of(members)
         rank = members.index(self.rank)
         first = members[hosts.near(rank)[0]]  # of the group, on this host
-        return Link(
+        made = Link(
             self.resources, int(offsets[first]), rank, [self.processes[each] for each in members], self.config,
             self.endpoint.timeout_s, self.trace, [self.job_ranks[each] for each in members], hosts, number,
             [self.courier_ranks[each] for each in members], [self.first_ranks[each] for each in members],
         )  # fmt: skip
+        made.parent_ranks = members
+        return made
 
     def _agree(self, communicator: Any, color: int | None, key: int) -> tuple[int, Any, Any]:
         """Return what all ranks agree on: the number of the new communicators, the requests and the offsets, by rank.

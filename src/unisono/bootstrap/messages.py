@@ -256,6 +256,18 @@ BAD_SPLIT = Template(
     "split: color={color}, key={key}; expected integers (or None as the color, for no group)",
     "split：color={color}，key={key}；应为整数（color 可为 None，表示不属于任何组）",
 )
+SHRINK_ON_SEVERAL_HOSTS = Template(
+    "bootstrap.shrink_on_several_hosts",
+    "shrink: this job is on several hosts ({hosts} in this communicator); expected all ranks on one host. Start the "
+    "job again without the rank that was lost",
+    "shrink：此作业位于多台主机上（该通信器中有 {hosts} 台）；所有 rank 应在同一台主机上。"
+    "请去掉已丢失的 rank 后重新启动作业",
+)
+SHRINK_TOO_LARGE = Template(
+    "bootstrap.shrink_too_large",
+    "shrink: this communicator has {size} ranks; expected at most {most}",
+    "shrink：该通信器有 {size} 个 rank；最多应为 {most} 个",
+)
 NO_MEMORY_FILE = Template(
     "bootstrap.no_memory_file",
     "connect: rank {rank} cannot create shared memory: {reason}; hint: raise the limits (ulimit -n)",
