@@ -78,8 +78,8 @@ class Model:
         self.any_timeout = timeouts == "any"
         self.mistake = mistake
 
-    def search(self) -> Found:
-        """Visit every state that can be reached, and check the properties in each.
+    def search(self, until: str = "") -> Found:
+        """Visit every state that can be reached, and check the properties in each; end when ``until`` is broken.
 
         The agreement terminates if every state has a way to an end: ranks look again and again, so that a scheduler
         that lets every rank run finds it.
@@ -89,6 +89,8 @@ class Model:
         broken, ends = set(), []
         for number, state in enumerate(states):  # it grows
             broken |= self.broken_properties(state)
+            if until in broken:
+                return Found(len(states), frozenset(broken))
             if all(rank.at == ENDED for rank in state.ranks):
                 ends.append(number)
             for each in map(self.canonical, self.following(state)):

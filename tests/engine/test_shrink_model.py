@@ -61,7 +61,7 @@ def test_survivors_agree_in_every_interleaving_of_more_faults(size, faults):
 
 @pytest.mark.parametrize(("mistake", "faults", "property_"), MISTAKES)
 def test_the_model_finds_the_fault_of_a_wrong_protocol(mistake, faults, property_):
-    assert property_ in Model(3, **faults, mistake=mistake).search().broken
+    assert property_ in Model(3, **faults, mistake=mistake).search(until=property_).broken
 
 
 def test_the_engine_takes_the_steps_of_the_model_in_their_order():
