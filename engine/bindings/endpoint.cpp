@@ -211,6 +211,10 @@ class PyEndpoint : public FastPath {
         if (!found) throw std::logic_error("the agreement was interrupted without an exception");
         return {found->members, found->offset};
     }
+    bool settle_growth(std::uint64_t attempt, bool success) {
+        check_process();
+        return endpoint_.settle_growth(attempt, success);
+    }
     void meet(double timeout_s) {
         check_process();
         guarded([&] { endpoint_.meet(nanoseconds(timeout_s)); });
@@ -362,6 +366,7 @@ void bind_endpoint(nb::module_& module) {
         .def("reserve_space", &PyEndpoint::reserve_space, nb::arg("size_bytes"))
         .def("break_to_shrink", &PyEndpoint::break_to_shrink)
         .def("agree_on_survivors", &PyEndpoint::agree_on_survivors, nb::arg("first"), nb::arg("timeout_s"))
+        .def("settle_growth", &PyEndpoint::settle_growth, nb::arg("attempt"), nb::arg("success"))
         .def("meet", &PyEndpoint::meet, nb::arg("timeout_s"))
         .def("memory_in_use", &PyEndpoint::memory_in_use)
         .def("sent_bytes", &PyEndpoint::sent_bytes)

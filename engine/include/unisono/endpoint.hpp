@@ -177,6 +177,9 @@ class Endpoint {
     // Agrees with the other ranks of the broken communicator on the members of the next one; see SurvivorVote::agree.
     // `first` is the first endpoint in the file.
     std::optional<Survivors> agree_on_survivors(Endpoint& first, Nanoseconds timeout);
+    // Settles an attempt to grow, counted from 1, for all ranks: the first rank that settles it decides. Returns
+    // whether it has succeeded.
+    bool settle_growth(std::uint64_t attempt, bool success);
     // Returns when every rank has called this.
     void meet(Nanoseconds timeout);
     // Announces that this rank makes no further calls. The last rank to close returns the memory.

@@ -76,6 +76,8 @@ struct Control {
     alignas(cache_line_pair_bytes) std::atomic<std::uint64_t> file_end;
     // The rank whose proposal of the next communicator is in effect, plus one; 0: none (survivors.hpp).
     std::atomic<std::uint32_t> decided;
+    // The last attempt to grow that has been settled, times two, plus one if it succeeded (docs/adr/0072).
+    std::atomic<std::uint64_t> growth;
 };
 
 // A call that a rank has announced.

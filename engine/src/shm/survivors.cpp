@@ -93,6 +93,13 @@ std::optional<Survivors> Endpoint::agree_on_survivors(Endpoint& first, Nanosecon
     });
 }
 
+bool Endpoint::settle_growth(std::uint64_t attempt, bool success) {
+    std::uint64_t seen = control_->growth.load();
+    while (seen / 2 < attempt && !control_->growth.compare_exchange_weak(seen, 2 * attempt + (success ? 1 : 0))) {
+    }
+    return control_->growth.load() == 2 * attempt + 1;
+}
+
 void Endpoint::meet(Nanoseconds timeout) {
     const Deadline deadline = deadline_after(timeout);
     board(settings.rank).arrived.store(1, std::memory_order_release);

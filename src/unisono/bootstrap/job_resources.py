@@ -14,16 +14,21 @@ import time
 import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unisono import _engine
 from unisono.bootstrap import messages
+from unisono.bootstrap.environment import job_door, new_door
 from unisono.bootstrap.host_clock import HostClock
 from unisono.compiler.geometry import DEPTH as DEPTH
 from unisono.compiler.geometry import STAGING_BYTES as STAGING_BYTES
 from unisono.compiler.geometry import TRACKS_BETWEEN_HOSTS
 from unisono.costs.rates import rates_for
 from unisono.errors import CommError, UsageError
+
+if TYPE_CHECKING:
+    from unisono.bootstrap.door import Door
+    from unisono.bootstrap.environment import RankIdentity
 
 SMALLEST_STAGING_BYTES = 64 * 1024
 TRANSFER_BYTES = 32 * 1024
@@ -51,6 +56,7 @@ class JobConfig:
     link_rate: float = 0.0  # bytes per second of the links between hosts; 0: not known, MEASURE: to be measured
     rates: dict[str, float] = field(default_factory=dict)  # of the network, where they are not the default
     network: dict[str, Any] = field(default_factory=dict)  # costs/network_model.py; empty: this machine
+    door: str = ""  # NAME:SECRET, by which processes join the job later (door.py)
 
 
 class Geometry(NamedTuple):
@@ -161,6 +167,8 @@ class JobResources:
         self.numbers = Numbers() if courier is None else courier.numbers
         self.first: _engine.Endpoint | None = None
         self.clock = HostClock(None, [])
+        self.identity: RankIdentity | None = None  # of this process in the job, if the memory is that of a job
+        self.door: Door | None = None  # that this rank has opened
         self._open_links = 0
 
     def add_link(self) -> None:
@@ -170,8 +178,11 @@ class JobResources:
             self.courier.add_user(self)
 
     def remove_link(self) -> None:
-        """Leave the courier with the last link."""
+        """Close the door, and leave the courier, with the last link."""
         self._open_links -= 1
+        if self._open_links == 0 and self.door is not None:
+            self.door.close()
+            self.door = None
         if self._open_links == 0 and self.courier is not None:
             self.courier.remove_user(self)
 
@@ -192,9 +203,10 @@ def own_resources() -> dict[str, list[int]]:
 
 
 def job_config(
-    resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int, tuning: Tuning, link_rate: float = 0.0
-) -> dict[str, Any]:
-    """Return the configuration of a job, given the resources of its ranks, by host.
+    resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int, tuning: Tuning, link_rate: float = 0.0,
+    door: str = "",
+) -> dict[str, Any]:  # fmt: skip
+    """Return the configuration of a job, given the resources of its ranks, by host. ``door`` is by default a new one.
 
     Ranks choose an algorithm by the configuration, so it is the same on all hosts: the one with the fewest cores for
     each rank counts.
@@ -207,8 +219,9 @@ def job_config(
     network = tuning.get("network", {})
     if oversubscribed and not network:  # which states the costs of its ranks
         rates["ranks_per_core"] = max(ranks / count for count, ranks in cores)
+    door = door or job_door() or new_door()
     return asdict(
-        JobConfig(staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate, rates, network)
+        JobConfig(staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate, rates, network, door)
     )
 
 

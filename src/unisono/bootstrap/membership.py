@@ -77,6 +77,7 @@ class Link:
         self.courier_ranks = list(range(self.size)) if courier_ranks is None else courier_ranks
         self.first_ranks = list(range(self.size)) if first_ranks is None else first_ranks
         self.parent_ranks = list(range(self.size))
+        self.growths = 0  # attempts to grow, the same on all ranks
         self.hosts = single_host(self.size, os.uname().nodename) if hosts is None else hosts
         self.far = self.hosts.far(rank)
         self.number = number
@@ -281,10 +282,29 @@ def join_memory(
 
     If one of them fails, all of them raise an error. ``number`` and ``courier_ranks`` are those of the link.
     """
+    link = map_memory(identity, rendezvous, config, timeout_s, hosts, courier, number, courier_ranks)
+    try:
+        rendezvous.confirm(None)
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def map_memory(
+    identity: RankIdentity, rendezvous: Rendezvous, config: JobConfig, timeout_s: float,
+    hosts: HostMap | None = None, courier: SharedCourier | None = None, number: int = 0,
+    courier_ranks: Sequence[int] | None = None,
+) -> Link:  # fmt: skip
+    """Map the memory of this host, and return the link, without waiting for the other ranks to confirm.
+
+    If that fails, the other ranks are told. The parameters are those of ``join_memory``.
+    """
     members = range(identity.size) if hosts is None else hosts.near(identity.rank)
     near = dict(zip(members, rendezvous.processes, strict=True))
     processes = [near.get(rank, 0) for rank in range(identity.size)]
     resources = JobResources(rendezvous.file, open_fault_log(identity), courier)
+    resources.identity = identity
     try:
         link = Link(
             resources, 0, identity.rank, processes, config, timeout_s, identity.trace, hosts=hosts, number=number,
@@ -303,10 +323,5 @@ def join_memory(
         raise problem from error
     except BaseException:
         rendezvous.leave()
-        raise
-    try:
-        rendezvous.confirm(None)
-    except BaseException:
-        link.close()
         raise
     return link

@@ -22,6 +22,7 @@ VERBS = (
     "draw",
     "simulate",
     "run",
+    "resize",
     "merge",
     "bench",
     "explain",

@@ -353,6 +353,9 @@ class Communicator(GroupMethods, GpuMethods, CollectiveMethods):
     def _of(self, link: Link) -> Communicator:
         return Communicator(link)
 
+    def _same(self) -> Communicator:
+        return self
+
     def __repr__(self) -> str:
         return f"<Communicator: rank {self.rank} of {self.size}{', closed' if self.closed else ''}>"
 

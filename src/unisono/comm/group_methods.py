@@ -6,8 +6,12 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from unisono.bootstrap.growth import grow_link
 from unisono.bootstrap.survivors import link_of_survivors
+from unisono.comm import messages
 from unisono.comm.dispatch import Dispatcher, check_timeout
+from unisono.comm.machine import load_tuning
+from unisono.errors import UsageError
 
 if TYPE_CHECKING:
     from unisono.bootstrap.membership import Link
@@ -70,6 +74,32 @@ class GroupMethods:
             part.dispatcher.link.endpoint.break_to_shrink()
         return self._replace(link_of_survivors(link, self.dispatcher.limit(timeout)))
 
+    def grow(self, *, expected: int | None = None, timeout: float = 0.0) -> Communicator:
+        """Admit processes that wait in ``unisono.join``, and return the communicator of all. Every rank calls this.
+
+        The ranks keep their numbers, and those that join follow. By default, only processes that wait already are
+        admitted; with ``expected``, the ranks wait for this number of processes, for at most ``timeout`` seconds
+        (default 0). If no process joins, this communicator is returned; otherwise it is closed. The arguments of rank
+        0 count. Make this call on the communicator of the whole job, and split it again afterwards.
+
+        If a process that joins is lost meanwhile, a CommError is raised and this communicator can still be used. If
+        one of its own ranks is lost, it is broken: call ``shrink``. UsageError is raised if ranks are on several
+        hosts, or if the arguments cannot work.
+        """
+        link = self.dispatcher.link
+        link.check_open("grow")
+        if not (expected is None or (type(expected) is int and expected >= 0)):
+            raise UsageError(messages.BAD_EXPECTED(expected=repr(expected)))
+        if not (isinstance(timeout, int | float) and 0 <= timeout < float("inf")):
+            raise UsageError(messages.BAD_GROW_TIMEOUT(timeout=repr(timeout)))
+        made = grow_link(link, self, expected, timeout, load_tuning)
+        return self._replace(made) if made is not None else self._same()
+
+    @property
+    def join_address(self) -> str:
+        """The address for ``unisono.join``. Whoever knows it can join the job: keep it secret."""
+        return self.dispatcher.link.config.door
+
     def abort(self, reason: str) -> None:
         """Break the communicator: every rank that waits in a call, or makes one, raises Aborted with ``reason``."""
         self.dispatcher.link.endpoint.abort(reason)
@@ -86,7 +116,10 @@ class GroupMethods:
 
     @property
     def parent_ranks(self) -> tuple[int, ...]:
-        """The rank of each rank in the communicator that this one was made of, by ``split`` or ``shrink``."""
+        """The rank of each rank in the communicator that this one was made of, by ``split``, ``shrink`` or ``grow``.
+
+        It is -1 for a rank that has joined.
+        """
         return tuple(self.dispatcher.link.parent_ranks)
 
     def close(self) -> None:
@@ -120,6 +153,9 @@ class GroupMethods:
     def _and_successors(self) -> list[GroupMethods]:
         successor = self._successor()
         return [self] if successor is None else [self, *successor._and_successors()]
+
+    def _same(self) -> Communicator:
+        raise NotImplementedError
 
     def _of(self, link: Link) -> Communicator:
         raise NotImplementedError

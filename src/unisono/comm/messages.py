@@ -118,6 +118,16 @@ BAD_TIMEOUT = Template(
     "{call}: timeout={timeout}; expected seconds, more than 0",
     "{call}：timeout={timeout}；应为大于 0 的秒数",
 )
+BAD_EXPECTED = Template(
+    "comm.bad_expected",
+    "grow: expected={expected}; expected a number of processes, or None",
+    "grow：expected={expected}；应为进程数或 None",
+)
+BAD_GROW_TIMEOUT = Template(
+    "comm.bad_grow_timeout",
+    "grow: timeout={timeout}; expected seconds, 0 or more",
+    "grow：timeout={timeout}；应为不小于 0 的秒数",
+)
 BAD_ON_FAILURE = Template(
     "comm.bad_on_failure",
     'all_reduce: on_failure={on_failure}; expected "restore" or None',
