@@ -9,7 +9,7 @@ CODE := src tests tools examples
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test compiled hosts-test gpu-test sanitize proofs stress soundness lint style docs site screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check browser test compiled hosts-test gpu-test sanitize proofs stress churn soundness lint style docs site screenshots golden peers torch-suite interop clean
 
 venv: $(INSTALLED)
 
@@ -91,6 +91,11 @@ soundness: venv
 sanitize: venv
 	$(BIN)/pip install --quiet --group sanitize
 	$(BIN)/python tools/sanitize.py
+
+# Ranks of real jobs are killed and stopped at random moments, in calls, split, shrink and grow (minutes); and every
+# interleaving of the survivors' agreement on four ranks.
+churn: venv
+	$(BIN)/pytest -m long tests/comm/test_churn.py tests/engine/test_shrink_model.py
 
 # The long proofs: every size up to 128, selected sizes up to 512 (powers of two, their neighbours, primes), every root up to 33.
 proofs: venv

@@ -15,7 +15,7 @@ import pytest
 
 import unisono
 from survivors import check_collectives
-from unisono.bootstrap.door import addresses_of
+from unisono.bootstrap.admission import addresses_of
 from unisono.errors import CollectiveTimeout, CommError, UsageError
 from unisono.launch.spawn import outcomes_of
 
@@ -37,24 +37,24 @@ def visit(address, calls=1):
         os._exit(0)
 
 
-def run_job(function, size, visitors, *args):
-    """Run a job, and ``visitors`` processes that rank 0 starts; return the values of the ranks."""
-    outcomes = outcomes_of(function, size, visitors, *args, timeout=30.0, patience_s=PATIENCE_S)
+def run_job(function, size, applicants, *args):
+    """Run a job, and ``applicants`` processes that rank 0 starts; return the values of the ranks."""
+    outcomes = outcomes_of(function, size, applicants, *args, timeout=30.0, patience_s=PATIENCE_S)
     assert [outcome.error for outcome in outcomes] == [None] * size, [outcome.story for outcome in outcomes]
     return [outcome.value for outcome in outcomes]
 
 
-def admit(comm, visitors):
+def admit(comm, applicants):
     multiprocessing.current_process()._config["daemon"] = False
     before = np.ones(1000)
     comm.all_reduce(before)
-    processes = [start(visit, comm.join_address) for _ in range(visitors)] if comm.rank == 0 else []
-    grown = comm.grow(expected=visitors, timeout=30.0)
-    assert comm.closed == (visitors > 0)
-    assert grown.size == comm.size + visitors
+    processes = [start(visit, comm.join_address) for _ in range(applicants)] if comm.rank == 0 else []
+    grown = comm.grow(expected=applicants, timeout=30.0)
+    assert comm.closed == (applicants > 0)
+    assert grown.size == comm.size + applicants
     assert grown.rank == comm.rank
     assert grown.job_ranks == tuple(range(grown.size))
-    assert grown.parent_ranks == (*range(comm.size), *[-1] * visitors)
+    assert grown.parent_ranks == (*range(comm.size), *[-1] * applicants)
     check_collectives(grown)
     for process in processes:
         process.join(30.0)
@@ -62,12 +62,12 @@ def admit(comm, visitors):
     return grown.size
 
 
-@pytest.mark.parametrize(("size", "visitors"), [(1, 1), (2, 1), (3, 3), (5, 1), (6, 2), (2, 0)])
-def test_processes_join_a_running_job(size, visitors):
-    assert run_job(admit, size, visitors) == [size + visitors] * size
+@pytest.mark.parametrize(("size", "applicants"), [(1, 1), (2, 1), (3, 3), (5, 1), (6, 2), (2, 0)])
+def test_processes_join_a_running_job(size, applicants):
+    assert run_job(admit, size, applicants) == [size + applicants] * size
 
 
-def admit_nobody(comm, visitors):
+def admit_nobody(comm, applicants):
     assert comm.grow() is comm
     began_s = time.monotonic()
     assert comm.grow(expected=1, timeout=0.2) is comm
@@ -79,10 +79,10 @@ def test_a_communicator_stays_as_it_is_if_no_process_joins():
     run_job(admit_nobody, 3, 0)
 
 
-def admit_those_that_wait(comm, visitors):
-    """A process that waits at the door already joins without waiting for others."""
+def admit_those_that_wait(comm, applicants):
+    """A process that waits already joins without waiting for others."""
     multiprocessing.current_process()._config["daemon"] = False
-    comm.grow()  # opens the door
+    comm.grow()  # from now on, rank 0 listens
     process = start(visit, comm.join_address) if comm.rank == 0 else None
     while comm.size == 2:
         comm = comm.grow()
@@ -98,7 +98,7 @@ def test_grow_admits_processes_that_wait_already():
     assert run_job(admit_those_that_wait, 2, 1) == [3, 3]
 
 
-def lose_and_replace(comm, visitors, victim):
+def lose_and_replace(comm, applicants, victim):
     multiprocessing.current_process()._config["daemon"] = False
     if comm.rank == victim:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -129,10 +129,10 @@ def die_when_admitted(address):
     unisono.join(address)
 
 
-def lose_a_visitor(comm, visitors):
+def lose_a_visitor(comm, applicants):
     multiprocessing.current_process()._config["daemon"] = False
     process = start(die_when_admitted, comm.join_address) if comm.rank == 0 else None
-    comm.timeout = 1.0  # of the meeting, for which the lost visitor never comes
+    comm.timeout = 1.0  # of the rendezvous, for which the lost applicant never comes
     with pytest.raises(CommError):
         comm.grow(expected=1, timeout=30.0)
     comm.timeout = 30.0
@@ -151,7 +151,7 @@ def test_the_ranks_stay_together_if_a_process_is_lost_while_it_joins():
     assert run_job(lose_a_visitor, 3, 1) == [4, 4, 4]
 
 
-def refuse_strangers(comm, visitors):
+def refuse_strangers(comm, applicants):
     if comm.rank == 0:
         comm.grow(timeout=0.0)
         with addresses_of(comm.join_address)[0].resolve() as address, socket.socket(socket.AF_UNIX) as line:
@@ -170,7 +170,7 @@ def test_a_connection_without_the_secret_is_closed():
     run_job(refuse_strangers, 2, 0)
 
 
-def misuse(comm, visitors):
+def misuse(comm, applicants):
     with pytest.raises(UsageError, match="grow: expected=-1"):
         comm.grow(expected=-1)
     with pytest.raises(UsageError, match="grow: timeout=-1"):
@@ -185,7 +185,7 @@ def test_wrong_uses_are_refused():
         unisono.join("0123456789abcdef:secret", timeout=0.2)
 
 
-def shrink_and_grow_at_random(comm, visitors, seed):
+def shrink_and_grow_at_random(comm, applicants, seed):
     """Lose a rank and admit a process, several times."""
     multiprocessing.current_process()._config["daemon"] = False
     dice = np.random.default_rng(seed)

@@ -175,13 +175,13 @@ def job_trace(environ: Mapping[str, str] = os.environ) -> JobTrace | None:
     return JobTrace(folder, int(rank), run, int(base_ns))
 
 
-def job_door(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the door that the launcher has given to the job; empty if it has not (``bootstrap/door.py``)."""
-    return environ.get("UNISONO_DOOR", "")
+def job_join_address(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the address at which processes join the job, if the launcher states it (``bootstrap/admission.py``)."""
+    return environ.get("UNISONO_JOIN_ADDRESS", "")
 
 
-def new_door() -> str:
-    """Return the name and the secret of the door of a new job."""
+def new_join_address() -> str:
+    """Return the address at which processes join a new job: a name and a secret."""
     return f"{secrets.token_hex(8)}:{secrets.token_hex(32)}"
 
 
@@ -211,13 +211,14 @@ def is_launched_by_unisono(environ: Mapping[str, str] = os.environ) -> bool:
 
 def environment_of_rank(
     rank: int, size: int, job: str, environ: Mapping[str, str] = os.environ, *, trace: str | None = None,
-    local: tuple[int, int] | None = None, network: JobNetwork | None = None, door: str = "", joins: bool = False,
+    local: tuple[int, int] | None = None, network: JobNetwork | None = None, join_address: str = "",
+    joins: bool = False,
 ) -> dict[str, str]:  # fmt: skip
     """Return the environment of a rank of ``unisono run``: that of the launcher, without the variables of other jobs.
 
     ``trace``: the request for a trace (``trace_request``). ``local`` and ``network``, in a job on
-    several hosts: the rank and the number of ranks on this host, and the rendezvous. ``door`` is that of
-    an elastic job, and ``joins`` says that the rank joins it while it is running.
+    several hosts: the rank and the number of ranks on this host, and the rendezvous. ``join_address`` is
+    that of an elastic job, and ``joins`` says that the rank joins it while it is running.
     """
     inherited = {name: value for name, value in environ.items() if not _is_of_another_job(name)}
     own = {"UNISONO_RANK": str(rank), "UNISONO_SIZE": str(size), "UNISONO_JOB": job}
@@ -225,8 +226,8 @@ def environment_of_rank(
         own["UNISONO_TRACE"] = trace
     if local is not None:
         own |= {"UNISONO_LOCAL_RANK": str(local[0]), "UNISONO_LOCAL_SIZE": str(local[1])}
-    if door:
-        own |= {"UNISONO_DOOR": door, "UNISONO_JOIN": "1" if joins else "0"}
+    if join_address:
+        own |= {"UNISONO_JOIN_ADDRESS": join_address, "UNISONO_JOIN": "1" if joins else "0"}
     if network is not None:
         own |= {"UNISONO_RENDEZVOUS": network.address, "UNISONO_TOKEN": network.token}
         if network.transport:

@@ -1,6 +1,6 @@
-"""A communicator grows: its ranks and the visitors at the door of the job meet, and get a new one (docs/adr/0072).
+"""A communicator grows: its ranks and the applicants meet, and get a new one (docs/adr/0072).
 
-Rank 0 tells all ranks and visitors who takes part, and all of them meet as in ``connect()``. Whether the attempt has
+Rank 0 sends a plan to all ranks and applicants, and all of them meet as in ``connect()``. Whether the attempt has
 succeeded is decided once, by a word in the memory of the old communicator: either all of its ranks continue in the
 new one, or all stay.
 """
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unisono.bootstrap import messages
-from unisono.bootstrap.door import Door, Visitor, knock
+from unisono.bootstrap.admission import Admission, Applicant, apply_at
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.handshake import Hello
 from unisono.bootstrap.job_resources import JobConfig, Tuning, create_memory, geometry_for, job_config, own_resources
@@ -29,7 +29,7 @@ from unisono.bootstrap.rendezvous_address import AbstractAddress
 from unisono.bootstrap.uncaught_errors import install_excepthook
 from unisono.errors import CommError, PeerLost, UsageError
 
-MEETING_S = 60.0
+RENDEZVOUS_S = 60.0
 LoadTuning = Callable[[], Tuning]
 
 
@@ -51,11 +51,11 @@ def grow_link(
         raise UsageError(messages.GROW_ON_SEVERAL_HOSTS(hosts=link.hosts.count))
     link.growths += 1
     if link.rank == 0:
-        plan, visitors = _invite(link, expected, timeout_s)
+        plan, applicants = _invite(link, expected, timeout_s)
         _share(communicator, plan, timeout_s)
-        for index, visitor in enumerate(visitors):
-            assert link.resources.door is not None
-            link.resources.door.release(visitor, {"rank": plan.members + index, **plan._asdict()})
+        for index, applicant in enumerate(applicants):
+            assert link.resources.admission is not None
+            link.resources.admission.release(applicant, {"rank": plan.members + index, **plan._asdict()})
     else:
         plan = _share(communicator, None, timeout_s)
     if len(plan.job_ranks) == plan.members:
@@ -63,19 +63,19 @@ def grow_link(
     return _move(link, plan, load_tuning)
 
 
-def _invite(link: Link, expected: int | None, timeout_s: float) -> tuple[Plan, list[Visitor]]:
-    """Wait for visitors at the door; return the plan for them."""
-    if link.resources.door is None:
-        link.resources.door = Door(link.config.door, link.job_ranks[0])
+def _invite(link: Link, expected: int | None, timeout_s: float) -> tuple[Plan, list[Applicant]]:
+    """Wait for applicants; return the plan for them."""
+    if link.resources.admission is None:
+        link.resources.admission = Admission(link.config.join_address, link.job_ranks[0])
     ends_s = time.monotonic() + timeout_s
-    visitors = link.resources.door.wait_for(expected, ends_s, link.endpoint.raise_if_broken)
-    job_ranks = ranks_for(link.job_ranks, [visitor.hello.rank for visitor in visitors])
+    applicants = link.resources.admission.wait_for(expected, ends_s, link.endpoint.raise_if_broken)
+    job_ranks = ranks_for(link.job_ranks, [applicant.hello.rank for applicant in applicants])
     name, secret = secrets.token_hex(8), secrets.token_hex(32)
-    return Plan(link.size, job_ranks, name, secret, link.endpoint.timeout_s), visitors
+    return Plan(link.size, job_ranks, name, secret, link.endpoint.timeout_s), applicants
 
 
 def ranks_for(members: Sequence[int], wanted: Sequence[int]) -> list[int]:
-    """Return the ranks in the job of all ranks: those that visitors want, or the lowest free ones."""
+    """Return the ranks in the job of all ranks: those that applicants want, or the lowest free ones."""
     found = list(members)
     for rank in wanted:
         free = next(number for number in range(len(found) + 1) if number not in found)
@@ -84,7 +84,7 @@ def ranks_for(members: Sequence[int], wanted: Sequence[int]) -> list[int]:
 
 
 def _share(communicator: Any, plan: Plan | None, timeout_s: float) -> Plan:
-    """Return the plan of rank 0 on all ranks; the others wait while rank 0 waits for visitors."""
+    """Return the plan of rank 0 on all ranks; the others wait while rank 0 waits for applicants."""
     limit_s = timeout_s + communicator.timeout
     body = np.frombuffer(json.dumps(plan).encode(), np.uint8).copy()
     length = np.array([len(body)])
@@ -95,7 +95,7 @@ def _share(communicator: Any, plan: Plan | None, timeout_s: float) -> Plan:
 
 
 def _move(link: Link, plan: Plan, load_tuning: LoadTuning) -> Link:
-    """Meet the visitors in new memory; if that fails, the ranks stay where they are, and the error is raised."""
+    """Meet the applicants in new memory; if that fails, the ranks stay where they are, and the error is raised."""
     made, problem = None, None
     try:
         made, rendezvous = _map(link.resources.identity, link.rank, plan, link.config, load_tuning)
@@ -108,10 +108,10 @@ def _move(link: Link, plan: Plan, load_tuning: LoadTuning) -> Link:
             made.close()
         raise problem or CommError(messages.GROWTH_FAILED(rank=link.rank), rank=link.rank)
     with suppress(CommError):  # a rank was lost since: the next call says so
-        made.endpoint.meet(MEETING_S)
+        made.endpoint.meet(RENDEZVOUS_S)
     made.parent_ranks = [*range(link.size), *[-1] * (made.size - link.size)]
     made.growths = 0
-    made.resources.door, link.resources.door = link.resources.door, None
+    made.resources.admission, link.resources.admission = link.resources.admission, None
     return made
 
 
@@ -125,11 +125,11 @@ def _map(
 
     def configure(resources: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
         assert config is not None  # rank 0 has grown the communicator
-        made = job_config([resources], config.staging_bytes, load_tuning(), door=config.door)
+        made = job_config([resources], config.staging_bytes, load_tuning(), join_address=config.join_address)
         return create_memory(size, geometry_for(config.staging_bytes, several_hosts=False), rank), made
 
     address = AbstractAddress(f"growth-{plan.name}", plan.secret)
-    rendezvous = meet(identity, address, own_resources(), configure, min(MEETING_S, plan.timeout_s))
+    rendezvous = meet(identity, address, own_resources(), configure, min(RENDEZVOUS_S, plan.timeout_s))
     found = JobConfig(**rendezvous.config)
     link = map_memory(identity, rendezvous, found, plan.timeout_s)
     link.name_ranks(plan.job_ranks)
@@ -137,10 +137,10 @@ def _map(
 
 
 def join_link(
-    door: str, wanted_rank: int, timeout_s: float, identity: RankIdentity | None, load_tuning: LoadTuning,
+    join_address: str, wanted_rank: int, timeout_s: float, identity: RankIdentity | None, load_tuning: LoadTuning,
     poll: Callable[[], None],
 ) -> Link:  # fmt: skip
-    """Join the job with this door, as soon as its ranks admit visitors; return the link.
+    """Join the job with this address, as soon as its ranks admit applicants; return the link.
 
     ``wanted_rank`` is the rank in the job that this process would like to have, or -1; ``poll`` is called regularly.
     """
@@ -148,13 +148,13 @@ def join_link(
     while True:
         left_s = max(0.0, ends_s - time.monotonic())
         hello = Hello(wanted_rank, 0, own_resources(), timeout_s, left_s, process_namespace(), {})
-        answer = knock(door, hello, ends_s, poll)
+        answer = apply_at(join_address, hello, ends_s, poll)
         rank = answer.pop("rank")
         try:
             link, rendezvous = _map(identity, rank, Plan(**answer), None, load_tuning)
             try:
                 rendezvous.confirm(None)
-                link.endpoint.meet(MEETING_S)
+                link.endpoint.meet(RENDEZVOUS_S)
             except BaseException:
                 link.close()
                 raise

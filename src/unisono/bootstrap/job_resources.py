@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unisono import _engine
 from unisono.bootstrap import messages
-from unisono.bootstrap.environment import job_door, new_door
+from unisono.bootstrap.environment import job_join_address, new_join_address
 from unisono.bootstrap.host_clock import HostClock
 from unisono.compiler.geometry import DEPTH as DEPTH
 from unisono.compiler.geometry import STAGING_BYTES as STAGING_BYTES
@@ -27,7 +27,7 @@ from unisono.costs.rates import rates_for
 from unisono.errors import CommError, UsageError
 
 if TYPE_CHECKING:
-    from unisono.bootstrap.door import Door
+    from unisono.bootstrap.admission import Admission
     from unisono.bootstrap.environment import RankIdentity
 
 SMALLEST_STAGING_BYTES = 64 * 1024
@@ -56,7 +56,7 @@ class JobConfig:
     link_rate: float = 0.0  # bytes per second of the links between hosts; 0: not known, MEASURE: to be measured
     rates: dict[str, float] = field(default_factory=dict)  # of the network, where they are not the default
     network: dict[str, Any] = field(default_factory=dict)  # costs/network_model.py; empty: this machine
-    door: str = ""  # NAME:SECRET, by which processes join the job later (door.py)
+    join_address: str = ""  # NAME:SECRET, by which processes join the job later (admission.py)
 
 
 class Geometry(NamedTuple):
@@ -168,7 +168,7 @@ class JobResources:
         self.first: _engine.Endpoint | None = None
         self.clock = HostClock(None, [])
         self.identity: RankIdentity | None = None  # of this process in the job, if the memory is that of a job
-        self.door: Door | None = None  # that this rank has opened
+        self.admission: Admission | None = None  # that this rank has begun
         self._open_links = 0
 
     def add_link(self) -> None:
@@ -178,11 +178,11 @@ class JobResources:
             self.courier.add_user(self)
 
     def remove_link(self) -> None:
-        """Close the door, and leave the courier, with the last link."""
+        """Stop admitting processes, and leave the courier, with the last link."""
         self._open_links -= 1
-        if self._open_links == 0 and self.door is not None:
-            self.door.close()
-            self.door = None
+        if self._open_links == 0 and self.admission is not None:
+            self.admission.close()
+            self.admission = None
         if self._open_links == 0 and self.courier is not None:
             self.courier.remove_user(self)
 
@@ -204,9 +204,11 @@ def own_resources() -> dict[str, list[int]]:
 
 def job_config(
     resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int, tuning: Tuning, link_rate: float = 0.0,
-    door: str = "",
+    join_address: str = "",
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the configuration of a job, given the resources of its ranks, by host. ``door`` is by default a new one.
+    """Return the configuration of a job, given the resources of its ranks, by host.
+
+    ``join_address`` is by default a new one.
 
     Ranks choose an algorithm by the configuration, so it is the same on all hosts: the one with the fewest cores for
     each rank counts.
@@ -219,9 +221,11 @@ def job_config(
     network = tuning.get("network", {})
     if oversubscribed and not network:  # which states the costs of its ranks
         rates["ranks_per_core"] = max(ranks / count for count, ranks in cores)
-    door = door or job_door() or new_door()
+    join_address = join_address or job_join_address() or new_join_address()
     return asdict(
-        JobConfig(staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate, rates, network, door)
+        JobConfig(
+            staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate, rates, network, join_address
+        )
     )
 
 

@@ -273,8 +273,8 @@ GROWTH_FAILED = Template(
     "rank {rank}: grow failed on another rank; this communicator can still be used",
     "rank {rank}：grow 在另一个 rank 上失败；该通信器仍可使用",
 )
-NO_DOOR = Template(
-    "bootstrap.no_door",
+NO_JOIN_ADDRESS = Template(
+    "bootstrap.no_join_address",
     "rank {rank}: grow: all {most} addresses at which processes join this job are taken, by ranks that are stopped "
     "or were excluded; end them",
     "rank {rank}：grow：供进程加入此作业的 {most} 个地址均被占用，占用者是已暂停或已被排除的 rank；请结束它们",

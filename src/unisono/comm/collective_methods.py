@@ -60,8 +60,8 @@ class CollectiveMethods:
             comm.all_reduce(x)
             comm.all_reduce(x, op="max", algorithm="ring")
 
-        If the call fails, ``array`` holds anything; with ``on_failure="restore"``, it holds what it held before, for
-        which it is copied first (arrays on the CPU only; default: None).
+        ``on_failure`` states what ``array`` holds if the call fails: with "restore" what it held before, for which it
+        is copied first (arrays on the CPU only); by default (None), its contents are undefined.
         """
         request = CallRequest(collectives.all_reduce, op, None, algorithm, codec)
 

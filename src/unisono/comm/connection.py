@@ -8,7 +8,7 @@ from unisono.bootstrap.environment import (
     JobNetwork,
     RankIdentity,
     identity_in_job,
-    job_door,
+    job_join_address,
     job_network,
     must_join,
 )
@@ -75,7 +75,7 @@ def connect(
     tuning = tuning_for(network)
     launcher = JobNetwork()
     if identity is None and must_join():
-        return rejoin(job_door(), connect_timeout)
+        return rejoin(job_join_address(), connect_timeout)
     if identity is None:
         identity = identity_in_job()
         launcher = job_network(identity.launcher)

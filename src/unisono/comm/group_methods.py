@@ -97,8 +97,8 @@ class GroupMethods:
 
     @property
     def join_address(self) -> str:
-        """The address for ``unisono.join``. Whoever knows it can join the job: keep it secret."""
-        return self.dispatcher.link.config.door
+        """The address for ``unisono.join``. A process of this user that knows it can join the job: keep it secret."""
+        return self.dispatcher.link.config.join_address
 
     def abort(self, reason: str) -> None:
         """Break the communicator: every rank that waits in a call, or makes one, raises Aborted with ``reason``."""

@@ -9,7 +9,7 @@ from unisono.comm.communicator import Communicator
 from unisono.comm.dispatch import check_timeout
 from unisono.comm.machine import load_tuning
 
-NO_RANK = -1  # a visitor without a wish
+NO_RANK = -1  # a applicant without a wish
 
 
 def join(address: str, *, timeout: float = 60.0) -> Communicator:
@@ -24,12 +24,12 @@ def join(address: str, *, timeout: float = 60.0) -> Communicator:
     return _join(address, timeout, None)
 
 
-def rejoin(door: str, timeout: float) -> Communicator:
+def rejoin(join_address: str, timeout: float) -> Communicator:
     """Join the job that the launcher has started this process for."""
-    return _join(door, timeout, identity_in_job())
+    return _join(join_address, timeout, identity_in_job())
 
 
-def _join(door: str, timeout: float, identity: RankIdentity | None) -> Communicator:
+def _join(join_address: str, timeout: float, identity: RankIdentity | None) -> Communicator:
     wanted = NO_RANK if identity is None else identity.rank
     job = identity.job if identity is not None and is_launched_by_unisono() else ""
 
@@ -37,4 +37,4 @@ def _join(door: str, timeout: float, identity: RankIdentity | None) -> Communica
         if job:
             check_not_ending(job)
 
-    return Communicator(join_link(door, wanted, timeout, identity, load_tuning, poll))
+    return Communicator(join_link(join_address, wanted, timeout, identity, load_tuning, poll))

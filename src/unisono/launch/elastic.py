@@ -18,7 +18,7 @@ from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM, SIGTSTP
 from typing import Any, NamedTuple
 
-from unisono.bootstrap.environment import RankIdentity, environment_of_rank, new_door
+from unisono.bootstrap.environment import RankIdentity, environment_of_rank, new_join_address
 from unisono.bootstrap.fault_log import mark_ending
 from unisono.bootstrap.private_directory import job_directory, remove_quietly
 from unisono.errors import UsageError
@@ -166,10 +166,10 @@ def launch_elastic(
     ):
         write_limits(directory, elastic)
         print(messages.ELASTIC_JOB(job=os.path.basename(directory)), file=sys.stderr)
-        door = new_door()
+        join_address = new_join_address()
 
         def environment(rank: int, *, joins: bool = False) -> dict[str, str]:
-            return environment_of_rank(rank, max(size, rank + 1), directory, door=door, joins=joins)
+            return environment_of_rank(rank, max(size, rank + 1), directory, join_address=join_address, joins=joins)
 
         job.start_joining = lambda rank: job.start_rank(rank, command, environment(rank, joins=True), prefix)
         job.start(command, environment, prefix, bind)

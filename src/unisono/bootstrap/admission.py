@@ -1,9 +1,9 @@
-"""The door of a job: where processes that want to join it wait until its ranks admit them (docs/adr/0072).
+"""Admission to a job: processes that join wait at an address until its ranks admit them (docs/adr/0072).
 
-The lowest rank of a communicator opens the door, an address that only processes with the secret of the job can use,
-when the communicator first grows, and keeps it open. A process that joins is a **visitor**. It dials every door of
-the job, because that of a rank that is stopped, or has been excluded, may still be open. The first that admits it
-counts.
+The lowest rank of a communicator listens at an address that only processes with the secret of the job can use, from
+the time at which the communicator first grows. A process that joins is an **applicant**. A job has several such
+addresses, and an applicant dials all of them: a rank that is stopped, or was excluded, may still listen at one. The
+first rank that admits it counts.
 """
 
 from __future__ import annotations
@@ -26,63 +26,63 @@ from unisono.bootstrap.rendezvous_address import AbstractAddress
 from unisono.bootstrap.rendezvous_server import BACKLOG
 from unisono.errors import CollectiveTimeout, CommError, UnisonoError, UsageError
 
-MOST_DOORS = 8  # of one job at a time
+MOST_ADDRESSES = 8  # of one job at a time
 LOOK_EVERY_S = 0.05
 DIAL_EVERY_S = 0.1
-MOST_VISITORS = 1024
+MOST_APPLICANTS = 1024
 
 
-class Visitor(NamedTuple):
-    """A process at the door."""
+class Applicant(NamedTuple):
+    """A process that waits to join."""
 
     connection: Connection
     hello: Hello  # its rank is the one in the job that it would like to have, or -1
 
 
-def addresses_of(door: str) -> list[AbstractAddress]:
-    """Return the addresses of the doors of a job, given as "NAME:SECRET"."""
-    name, separator, secret = door.partition(":")
+def addresses_of(join_address: str) -> list[AbstractAddress]:
+    """Return the addresses at which ranks of a job may listen, given its ``join_address``, "NAME:SECRET"."""
+    name, separator, secret = join_address.partition(":")
     if not (name and separator and secret):
-        raise UsageError(messages.BAD_JOIN_ADDRESS(address=repr(door)))
-    return [AbstractAddress(f"door-{name}-{number}", secret) for number in range(MOST_DOORS)]
+        raise UsageError(messages.BAD_JOIN_ADDRESS(address=repr(join_address)))
+    return [AbstractAddress(f"join-{name}-{number}", secret) for number in range(MOST_ADDRESSES)]
 
 
-class Door:
-    """The door that ``rank`` has opened."""
+class Admission:
+    """The listener of ``rank``, and the applicants that wait."""
 
-    def __init__(self, door: str, rank: int) -> None:
+    def __init__(self, join_address: str, rank: int) -> None:
         self.rank = rank
-        self.visitors: list[Visitor] = []
+        self.applicants: list[Applicant] = []
         self._resources = ExitStack()
-        for address in addresses_of(door):
+        for address in addresses_of(join_address):
             self._secret = self._resources.enter_context(address.reserve())
             listener = self._resources.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-            with suppress(OSError):  # a rank that is stopped, or was excluded, keeps this one open
+            with suppress(OSError):  # a rank that is stopped, or was excluded, listens there
                 listener.bind(self._secret.socket)
                 listener.listen(BACKLOG)
                 listener.setblocking(False)
                 break
             self._resources.close()
         else:
-            raise CommError(messages.NO_DOOR(rank=rank, most=MOST_DOORS), rank=rank)
+            raise CommError(messages.NO_JOIN_ADDRESS(rank=rank, most=MOST_ADDRESSES), rank=rank)
         self._listener = listener
-        self._intake = Intake(rank, MOST_VISITORS, lambda connection: connection.user == getuid())
+        self._intake = Intake(rank, MOST_APPLICANTS, lambda connection: connection.user == getuid())
         self._intake.selector.register(listener, EVENT_READ)
 
-    def wait_for(self, expected: int | None, ends_s: float, poll: Callable[[], None]) -> list[Visitor]:
-        """Return the visitors when there are ``expected``, or at ``ends_s``; ``poll`` is called regularly."""
+    def wait_for(self, expected: int | None, ends_s: float, poll: Callable[[], None]) -> list[Applicant]:
+        """Return the applicants when there are ``expected``, or at ``ends_s``; ``poll`` is called regularly."""
         while True:
             self._look(0.0)
             now_s = time.monotonic()
-            if now_s >= ends_s or (expected is not None and len(self.visitors) >= expected):
-                visitors = self.visitors[:expected]
-                self.visitors = self.visitors[len(visitors) :]
-                return visitors
+            if now_s >= ends_s or (expected is not None and len(self.applicants) >= expected):
+                applicants = self.applicants[:expected]
+                self.applicants = self.applicants[len(applicants) :]
+                return applicants
             poll()
             self._look(min(LOOK_EVERY_S, ends_s - now_s))
 
     def _look(self, longest_s: float) -> None:
-        """Accept visitors, and drop those that have left."""
+        """Accept applicants, and drop those that have left."""
         self._intake.drop_slow(time.monotonic())
         for _ in range(3):  # to accept a connection, and to read what has arrived on it
             for key, _ in self._intake.selector.select(longest_s):
@@ -90,7 +90,7 @@ class Door:
                     self._intake.accept(self._listener)
                 elif key.data in self._intake.unknown:
                     self._greet(key.data)
-                elif isinstance(key.data, Visitor):
+                elif isinstance(key.data, Applicant):
                     self._dismiss(key.data)
             longest_s = 0.0
 
@@ -113,31 +113,31 @@ class Door:
         except OSError:
             self._intake.drop(connection)
         else:
-            visitor = Visitor(connection, hello)
-            self._intake.admit(connection, visitor)
-            self.visitors.append(visitor)
+            applicant = Applicant(connection, hello)
+            self._intake.admit(connection, applicant)
+            self.applicants.append(applicant)
 
-    def _dismiss(self, visitor: Visitor) -> None:
-        """Forget a visitor that has sent more than its hello, or has left."""
-        if visitor in self.visitors:
-            self.visitors.remove(visitor)
-        self._intake.drop(visitor.connection)
+    def _dismiss(self, applicant: Applicant) -> None:
+        """Forget a applicant that has sent more than its hello, or has left."""
+        if applicant in self.applicants:
+            self.applicants.remove(applicant)
+        self._intake.drop(applicant.connection)
 
-    def release(self, visitor: Visitor, message: dict[str, Any]) -> None:
-        """Send a visitor its message, and close the connection."""
-        self._intake.dismiss([visitor.connection], message)
+    def release(self, applicant: Applicant, message: dict[str, Any]) -> None:
+        """Send a applicant its message, and close the connection."""
+        self._intake.dismiss([applicant.connection], message)
 
     def close(self) -> None:
-        """Close the door; visitors dial again."""
+        """Stop listening; applicants dial again."""
         self._intake.close()
-        for visitor in self.visitors:
-            visitor.connection.close()
+        for applicant in self.applicants:
+            applicant.connection.close()
         self._resources.close()
 
 
-def knock(door: str, hello: Hello, ends_s: float, poll: Callable[[], None]) -> dict[str, Any]:
-    """Wait at the doors of a job until one of them admits this process; return its message."""
-    addresses = addresses_of(door)
+def apply_at(join_address: str, hello: Hello, ends_s: float, poll: Callable[[], None]) -> dict[str, Any]:
+    """Wait at the addresses of a job until a rank admits this process; return its message."""
+    addresses = addresses_of(join_address)
     lines: dict[int, Connection] = {}
     try:
         while True:
