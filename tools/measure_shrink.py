@@ -41,7 +41,7 @@ def common_moment(comm: Any) -> float:
 
 
 def lose(comm: Any, victims: list[int], stops: bool, limit_s: float) -> tuple[float, float, float] | None:
-    """Lose ranks; return the seconds from the fault to the error, to the new communicator, and to its result."""
+    """Lose ranks; return the seconds from the fault to the error, of shrink, and from the fault to a result."""
     x = np.ones(1000)
     processes = np.zeros(comm.size, np.int64)
     comm.all_gather(processes, np.array([os.getpid()]))
@@ -63,7 +63,7 @@ def lose(comm: Any, victims: list[int], stops: bool, limit_s: float) -> tuple[fl
     if stops and smaller.rank == 0:
         for victim in victims:
             os.kill(int(processes[victim]), signal.SIGKILL)
-    return told_s - moment_s, made_s - moment_s, done_s - moment_s
+    return told_s - moment_s, made_s - told_s, done_s - moment_s
 
 
 def visit(address: str) -> None:
@@ -74,7 +74,7 @@ def visit(address: str) -> None:
 
 
 def grow(comm: Any) -> tuple[float, float, float]:
-    """Admit a process that waits already; return the seconds of grow, three times, and to the first result."""
+    """Admit a process that waits already; return 0, the seconds of grow, and those to the first result."""
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
     comm.grow()
     process = multiprocessing.get_context("fork").Process(target=visit, args=(comm.join_address,))
@@ -88,7 +88,7 @@ def grow(comm: Any) -> tuple[float, float, float]:
     done_s = time.monotonic() - began_s
     if comm.rank == 0:
         process.join()
-    return made_s, made_s, done_s
+    return 0.0, made_s, done_s
 
 
 def measure(name: str, trials: int, function: Any, size: int, *args: Any) -> None:
@@ -136,7 +136,8 @@ def main() -> None:
             ratio = statistics.median(second / first for first, second in pairs)
             print(f"| {nbytes} | {plain:.0f} | {kept:.0f} | {ratio:.2f} |", flush=True)
         return
-    print(f"| fault, {args.size} ranks, {args.trials} trials | to the error | to the communicator | to its result |")
+    columns = "until every rank has the error | shrink or grow | from the fault to the next result"
+    print(f"| fault, {args.size} ranks, {args.trials} trials | {columns} |")
     print("|---|--:|--:|--:|")
     size = args.size
     measure("a rank is killed", args.trials, lose, size, [size // 2], False, TIMEOUT_S)
