@@ -9,7 +9,7 @@ CODE := src tests tools examples
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test compiled hosts-test gpu-test sanitize proofs stress churn soundness lint style docs site screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check browser test compiled site-test hosts-test gpu-test sanitize aarch64 proofs stress churn soundness lint style docs site screenshots golden peers torch-suite interop wheels clean
 
 venv: $(INSTALLED)
 
@@ -70,6 +70,11 @@ compiled: venv
 stress: venv
 	$(BIN)/pytest -m long
 
+# Every page and every document of the site in a browser, in both languages, wide and narrow, light and dark (minutes).
+# `make test` opens each in one or two of these views.
+site-test: browser $(JAVASCRIPT)
+	$(BIN)/pytest -m long $(ON_BOTH_CORES) tests/test_every_document.py tests/drawing/test_every_page.py
+
 # Ranks on test hosts: network namespaces of this machine, with links that are cut, slow or lossy (root, minutes).
 # `make test` runs a short version.
 hosts-test: venv
@@ -96,6 +101,11 @@ sanitize: venv
 # interleaving of the survivors' agreement on four ranks.
 churn: venv
 	$(BIN)/pytest -m long tests/comm/test_churn.py tests/engine/test_shrink_model.py
+
+# The engine for aarch64, built by Debian's cross-compiler and run by an emulator, in build/aarch64 (minutes):
+# apt-get install g++-aarch64-linux-gnu qemu-user. `make test` compiles a few files.
+aarch64: venv
+	$(BIN)/python tools/aarch64.py
 
 # The long proofs: every size up to 128, selected sizes up to 512 (powers of two, their neighbours, primes), every root up to 33.
 proofs: venv
@@ -161,6 +171,19 @@ peers:
 # kept by `make clean`); writes docs/interop.md.
 interop:
 	$(PYTHON) tools/interop.py
+
+# The sdist and the wheels in dist/, each tested in a bare environment (minutes; docs/installation.md). It needs
+# python3.11 and python3.12, and tests with python3.13 where there is one.
+WHEELS_ENVIRONMENT := build/wheels/environment
+wheels: $(WHEELS_ENVIRONMENT)/.installed
+	$(WHEELS_ENVIRONMENT)/bin/python tools/build_wheels.py
+	$(WHEELS_ENVIRONMENT)/bin/python tools/test_wheels.py
+
+$(WHEELS_ENVIRONMENT)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(WHEELS_ENVIRONMENT)
+	$(WHEELS_ENVIRONMENT)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(WHEELS_ENVIRONMENT)/bin/pip install --quiet --no-compile --group wheels
+	@touch $@
 
 clean:
 	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

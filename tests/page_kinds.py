@@ -10,7 +10,6 @@ from console_blocks import ROOT
 from launching import LIMIT_S
 from unisono import draw, plan
 from unisono.cli.main import main
-from unisono.drawing.gallery import write_gallery
 from unisono.planner import what_would_change
 from unisono.planner.page import save_page
 
@@ -20,9 +19,10 @@ FROM_THE_GALLERY = (
     "all_reduce-hierarchical",  # phases, nodes and a long program
     "barrier-dissemination",  # without data
     "compare-all_reduce",
-    "preset-identity",  # parts that continue each other
-    "zero3",
-    "busbw",
+    "lesson-3-halves",  # parts that continue each other
+    "lesson-7-zero3",
+    "lesson-4-busbw",
+    "lesson-8-race",
 )
 OTHERS = ("run", "simulated", "failing", "race", "circle", "matrix", "plan")
 KINDS = (*FROM_THE_GALLERY, *OTHERS)
@@ -35,11 +35,6 @@ with unisono.connect() as comm:
         comm.all_reduce(np.ones(1000 * comm.size, np.float32), algorithm="ring")
     comm.split(comm.rank % 2).all_gather(np.ones(10), np.ones(5), algorithm="ring")
 """
-
-
-def write_site(folder: Path) -> None:
-    """Write the gallery."""
-    write_gallery(folder)
 
 
 def write_others(folder: Path) -> None:

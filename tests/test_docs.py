@@ -100,9 +100,10 @@ def test_the_algorithm_on_the_first_screen_is_proved(page):
     assert text.index("```python") < 1000
 
 
-def test_both_readmes_have_the_same_parts():
-    english, chinese = ((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "README.zh.md"))
-    for pattern in (r"^## ", r"^- \*\*", r"^\| `unisono", r"^```"):
+@pytest.mark.parametrize("page", ["README", "docs/features", "docs/course"])
+def test_both_languages_of_a_page_have_the_same_parts(page):
+    english, chinese = ((ROOT / f"{page}{suffix}").read_text(encoding="utf-8") for suffix in (".md", ".zh.md"))
+    for pattern in (r"^## ", r"^- \*\*", r"^\|", r"^```", r"^\d+\. "):
         assert len(re.findall(pattern, english, re.MULTILINE)) == len(re.findall(pattern, chinese, re.MULTILINE))
 
 
@@ -147,7 +148,15 @@ def test_the_incorrect_examples_fail_their_proofs():
         assert "0 proved, 1 failed" in printed_by(f"unisono verify {Path(path).relative_to(ROOT)} -n 3")
 
 
-@pytest.mark.parametrize(("page", "words"), [("README.md", "{} algorithms"), ("README.zh.md", "{} 个算法")])
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("README.md", "{} algorithms"),
+        ("README.zh.md", "{} 个算法"),
+        ("docs/features.md", "{} algorithms"),
+        ("docs/features.zh.md", "{} 个算法"),
+    ],
+)
 def test_the_stated_number_of_algorithms_is_correct(page, words):
     assert words.format(len(BUILT_IN)) in (ROOT / page).read_text(encoding="utf-8")
 

@@ -17,8 +17,11 @@ SWITCHES = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--lang=en-US",
 )  # fmt: skip
 
+SCRIPT_LIMIT_S = 120  # on a busy machine
+
 # Keys without a character, as WebDriver encodes them.
-SHIFT, ESCAPE, END, HOME, LEFT, RIGHT, DOWN = "\ue008", "\ue00c", "\ue010", "\ue011", "\ue012", "\ue014", "\ue015"
+TAB, ENTER, SHIFT, ESCAPE = "\ue004", "\ue007", "\ue008", "\ue00c"
+END, HOME, LEFT, RIGHT, DOWN = "\ue010", "\ue011", "\ue012", "\ue014", "\ue015"
 
 
 def is_there() -> bool:
@@ -38,6 +41,7 @@ def running(profile: Path) -> Iterator[Browser]:
         options.add_argument(switch)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    driver.set_script_timeout(SCRIPT_LIMIT_S)
     try:
         yield Browser(driver)
     finally:

@@ -17,6 +17,7 @@ PROGRAMS = {
     "latency": ["latency", "ranks"],
     "wakeups": ["wakeups", "ranks"],
     "by_hand": ["by_hand", "cases", "ranks"],
+    "checksums": ["checksums"],
     "simulations": ["simulations"],
     "threads": [
         "threads",
@@ -53,8 +54,8 @@ def run(command: Sequence[str | Path]) -> None:
         raise CannotBuild(f"{' '.join(map(str, command))}\n{done.stdout}")
 
 
-def build(folder: Path, flags: str = "", *options: str, cmake: str | None = None) -> None:
-    """Build the programs in a folder; only what has changed is built again."""
+def build(folder: Path, flags: str = "", *options: str, cmake: str | None = None, cxx: str | None = None) -> None:
+    """Build the programs in a folder, with the compiler `cxx`; only what has changed is built again."""
     folder.mkdir(parents=True, exist_ok=True)
     chosen = cmake or shutil.which("cmake")
     if chosen is None:
@@ -63,7 +64,7 @@ def build(folder: Path, flags: str = "", *options: str, cmake: str | None = None
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     run([
         chosen, "-S", ROOT, "-B", folder, *generator, "-DUNISONO_BUILD_TESTS=ON", *options,
-        f"-DCMAKE_CXX_COMPILER={compiler()}", f"-DCMAKE_CXX_FLAGS={flags}",
+        f"-DCMAKE_CXX_COMPILER={cxx or compiler()}", f"-DCMAKE_CXX_FLAGS={flags}",
         # This build type is not stripped, and here it has only the given flags.
         "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=",
     ])  # fmt: skip

@@ -28,13 +28,13 @@ AXE = JAVASCRIPT / "node_modules" / "axe-core" / "axe.min.js"
 NO_AXE = "SKIPPED, NOT CHECKED WITH AXE: axe-core is missing (npm ci --prefix tools/javascript)"
 PARTS = ("recorder", "texts", "boxes", "contrast", "keyboard", "positions")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
-TAB = "\ue004"
 # What reacts to the pointer but has no focus, and the control that does the same with keys.
 OTHER_WAY = {
     "svg.chart": "#slider-bytes, #slider-ranks",  # chooses a size
     "svg.timeline": "#position",  # goes to a moment
     ".compare-lane canvas": "#position",  # chooses a rank; so do the arrow keys, anywhere on the page
     ".track": "#position",  # goes to a moment
+    ".md-search": ".md-search__input, label[for=__search]",  # opens and closes the search
 }
 HEIGHTS = {1280: 800, 390: 844}  # of the window, by its width
 
@@ -94,13 +94,18 @@ class Checker:
 
     def open(self, path: Path, view: View = VIEWS[0], link: str = "") -> list[Finding]:
         """Open a page as a reader with these preferences; return what it writes to the console."""
+        if not path.is_file():  # the browser would show a page that says so
+            raise FileNotFoundError(path)
         self.page = path.name
         self._set_window(view)
-        self.browser.driver.get("about:blank")
         self.browser.complaints()
+        if self.browser.driver.current_url.partition("#")[0] == path.as_uri():
+            self.browser.driver.get(
+                "about:blank"
+            )  # from one place of a page to another, the browser would not load it
         self.browser.driver.get(path.as_uri() + link)
         self.browser.wait_for("document.readyState === 'complete'")
-        if self.browser.run("Boolean(document.getElementById('data'))"):
+        if self.browser.run("Boolean(document.querySelector('#data, [data-md-component]'))"):
             self.browser.wait_for("document.documentElement.dataset.ready === 'true'")
         self.show(view)
         return self.complaints()
@@ -130,7 +135,7 @@ class Checker:
         """Return the findings about keyboard and screen readers in the current view."""
         code = "const done = arguments[0]; pageChecks.settled().then(() => done(pageChecks.watchFocus()));"
         presses = self.browser.driver.execute_async_script(code)
-        self.browser.press(TAB * presses)
+        self.browser.press(driving.TAB * presses)
         found = self._ask("pageChecks.focus()")
         found += self._ask(f"pageChecks.mouseOnly({json.dumps(OTHER_WAY)})")
         return found + self._ask("pageChecks.announcements()")
@@ -163,7 +168,12 @@ class Checker:
         """Return what axe-core finds in the current view."""
         if not self.browser.run("Boolean(globalThis.axe)"):
             self.browser.driver.execute_script(AXE.read_text(encoding="utf-8"))
-        options = {"runOnly": {"type": "tag", "values": RULES}, "resultTypes": ["violations"], "elementRef": False}
+        options = {
+            "runOnly": {"type": "tag", "values": RULES},
+            "resultTypes": ["violations"],
+            "elementRef": False,
+            "preload": False,
+        }
         code = """
             const [options, done] = arguments;
             axe.run(document, options).then(({ violations }) => done(violations.flatMap(({ id, nodes }) =>

@@ -55,6 +55,7 @@ def run_programs(folder: Path, before: Sequence[str]) -> None:
         "latency": ["2", "20000"],
         "wakeups": ["2000"],
         "by_hand": [str(around), "0.02"],
+        "checksums": [],
         "simulations": ["3000"],
         "threads": [str(every), "5"],
     }

@@ -1,4 +1,4 @@
-"""Writes the output of every command into the pages of the tour and the planner: ``python tools/tour_pages.py``.
+"""Writes the output of every command into the tour and other pages: ``python tools/tour_pages.py``.
 
 A ```console block shows one command after ``$``; the lines below it are replaced by what the command prints.
 """
@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from console_blocks import printed_by, without_times  # noqa: E402
 
-PAGES = tuple(ROOT / "docs" / name for name in ("tour.md", "tour.zh.md", "planner.md"))
+PAGES = tuple(ROOT / "docs" / name for name in ("tour.md", "tour.zh.md", "planner.md", "choice.md"))
 BLOCK = re.compile(r"```console\n\$ (unisono [^\n]*)\n(.*?)```", re.DOTALL)
 
 

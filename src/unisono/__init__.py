@@ -18,12 +18,14 @@ An author of an algorithm needs two imports::
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from unisono import native_engine
 from unisono.algorithms import algorithm, one, one_per_rank
 from unisono.errors import (
     Aborted,
     CollectiveTimeout,
     CommError,
     DeadlockError,
+    EngineMissing,
     Excluded,
     GoalError,
     GradientError,
@@ -67,11 +69,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "Excluded", "GoalError", "GpuWork",
-    "GradientError", "HazardError", "InternalError", "MismatchError", "PeerLost", "Plan", "Prediction", "Proof",
-    "RankIdentity", "Schedule", "ScheduleError", "Tls", "UnisonoError", "UnmatchedError", "UsageError", "Work",
-    "algorithm", "backwards", "codecs", "collectives", "combine", "connect", "copy", "draw", "errors", "explain",
-    "find", "join", "mapped", "one", "one_per_rank", "plan", "play", "prove", "read_run", "recv", "recv_reduce",
+    "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "EngineMissing", "Excluded",
+    "GoalError", "GpuWork", "GradientError", "HazardError", "InternalError", "MismatchError", "PeerLost", "Plan",
+    "Prediction", "Proof", "RankIdentity", "Schedule", "ScheduleError", "Tls", "UnisonoError", "UnmatchedError",
+    "UsageError", "Work", "algorithm", "backwards", "codecs", "collectives", "combine", "connect", "copy", "draw",
+    "errors", "explain", "find", "join", "mapped", "one", "one_per_rank", "plan", "play", "prove", "read_run", "recv",
+    "recv_reduce",
     "send", "simulate", "spawn", "tracing",
 ]  # fmt: skip
 
@@ -92,6 +95,10 @@ _LAZY_MODULES = ("codecs", "collectives", "errors", "networks", "parallel", "tor
 
 
 def __getattr__(name: str) -> Any:
+    if name == "_engine":
+        return native_engine.load()
+    if name in native_engine.STAND_INS and not native_engine.is_installed():
+        return getattr(native_engine, name)
     if name in _LAZY:
         module, _, attribute = _LAZY[name].partition(":")
         return getattr(import_module(module), attribute or name)

@@ -27,7 +27,15 @@ def test_the_fastest_algorithm_comes_first_with_the_parts_of_its_time(capsys):
     assert lines[0].startswith("all_reduce, 5 ranks, 1 MiB, on ideal: ")
     assert lines[2].split()[:6] == ["ring", "176", "us", "1.00×", "5%", "95%"]
     assert lines[3].startswith("tree")
-    assert "ring: simulated" in lines[4]
+    assert "ring: simulated, folded into" in lines[4]
+
+
+def test_in_chinese_the_network_the_links_and_the_method_are_chinese_too(capsys):
+    assert main(["simulate", "ring", "-n", "16", "--network", "dgx-h100", "--lang", "zh"]) == 0
+    printed = capsys.readouterr().out
+    assert "DGX H100：NVSwitch（支持交换机内归约）连接 8 个 GPU" in printed
+    assert "从主机 0 网卡 0 出发的链路" in printed
+    assert "ring：模拟方式：折叠为 8 类；480 条消息；每块 1 段；消息不共享链路" in printed
 
 
 def test_json_holds_the_predictions_of_every_size_and_algorithm(capsys):

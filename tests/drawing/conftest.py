@@ -1,4 +1,4 @@
-"""A browser shared by all tests of the pages, and fixtures that write and record pages."""
+"""Fixtures that write and record pages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-import browser as driving
 from launching import LIMIT_S
+from shared_folders import made_once
 from unisono import find
 from unisono.cli.main import main
-from unisono.drawing.gallery import write_gallery
+from unisono.drawing.gallery import INDEX, write_gallery
 from unisono.drawing.page import Settings, write_page
 from unisono.drawing.scene import scene_of
 
@@ -19,7 +19,7 @@ SLOW_RANK = """
 import time, numpy as np, unisono
 with unisono.connect() as comm:
     for step in range(5):
-        time.sleep(0.040 if comm.rank == {slow} else 0.002)
+        time.sleep(0.040 if comm.rank == 2 else 0.002)
         comm.all_reduce(np.ones(1000 * comm.size, np.float32), algorithm="ring")
     comm.broadcast(np.ones(64), root=comm.size - 1, algorithm="tree")
     half = comm.split(comm.rank % 2)
@@ -28,23 +28,9 @@ with unisono.connect() as comm:
 
 
 @pytest.fixture(scope="session")
-def one_browser(tmp_path_factory):
-    if not driving.is_there():
-        pytest.skip(driving.MISSING)
-    with driving.running(tmp_path_factory.mktemp("profile")) as started:
-        yield started
-
-
-@pytest.fixture
-def browser(one_browser):
-    one_browser.set_up()
-    return one_browser
-
-
-@pytest.fixture(scope="session")
 def gallery(tmp_path_factory):
     """Write the gallery of three ranks once and return its index."""
-    return write_gallery(tmp_path_factory.mktemp("site"), size=3)
+    return made_once(tmp_path_factory, "gallery", lambda folder: write_gallery(folder, size=3)) / INDEX
 
 
 @pytest.fixture
@@ -64,19 +50,17 @@ def written_page(tmp_path):
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory):
     """Record a run with the given number of ranks, one of which is slow, and return its folder."""
-    made = {}
 
-    def record(size, slow=2):
-        if size not in made:
-            folder = tmp_path_factory.mktemp(f"job{size}")
-            (folder / "script.py").write_text(SLOW_RANK.format(slow=slow))
+    def record(size):
+        def run(folder):
+            (folder / "script.py").write_text(SLOW_RANK)
             words = ["run", "-n", str(size), "--trace", "run", "script.py"]
             done = subprocess.run(
                 [sys.executable, "-m", "unisono", *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S
             )
             assert done.returncode == 0, done.stderr
-            made[size] = folder / "run"
-        return made[size]
+
+        return made_once(tmp_path_factory, f"job{size}", run) / "run"
 
     return record
 

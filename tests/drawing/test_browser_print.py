@@ -32,7 +32,6 @@ def twice(rank, size):
         yield send(0, dst=rank ^ 1), recv_reduce(0, src=rank ^ 1)
 
 
-@pytest.mark.parametrize("paper", [A4, LETTER], ids=["A4", "Letter"])
 @pytest.mark.parametrize(
     ("name", "size", "link"),
     [
@@ -47,13 +46,39 @@ def twice(rank, size):
         ("ring", 100, "#step=9"),  # a matrix
     ],
 )
-def test_the_page_of_an_algorithm_is_one_sheet(browser, written_page, name, size, link, paper):
+def test_the_page_of_an_algorithm_is_one_sheet(browser, written_page, name, size, link):
     browser.set_up(dark=True)
     browser.open(written_page(name, size=size), link)
-    assert sheets(browser, paper) == 1
+    assert sheets(browser, A4) == 1
+    assert sheets(browser, LETTER) == 1
     assert browser.run("document.documentElement.dataset.theme") == "dark"  # as before
     assert browser.run("document.querySelector('.printed, .origin')") is None
     assert browser.complaints() == []
+
+
+# Lessons of each kind, a comparison, and simulated time; test_a_failing_program_and_a_lesson prints a lesson, too.
+OTHERS = (
+    "lesson-3-halves", "lesson-4-busbw", "lesson-7-zero3", "lesson-7-experts", "lesson-8-race", "lesson-8-links",
+    "compare-all_reduce",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("page", OTHERS)
+def test_every_kind_of_page_is_one_sheet(browser, gallery, page):
+    for language in ("en", "zh"):
+        browser.open(gallery.parent / f"{page}.html", f"#step=3&lang={language}")
+        assert [sheets(browser, paper) for paper in (A4, LETTER)] == [1, 1]
+    assert browser.complaints() == []
+
+
+def test_compared_stages_are_on_paper_with_the_command_that_draws_them(browser, written_page):
+    browser.open(written_page("ring", "tree", size=5), "#by=step&step=2")
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    names = browser.run("[...document.querySelectorAll('.printed text')].map((one) => one.textContent)")
+    assert {"ring", "tree"} <= set(names)
+    assert browser.text(".origin") == "unisono draw all_reduce/ring all_reduce/tree -n 5"
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert browser.run("document.querySelector('.printed, .origin')") is None
 
 
 def test_a_failing_program_and_a_lesson_are_one_sheet(browser, tmp_path, gallery):

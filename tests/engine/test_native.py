@@ -52,6 +52,12 @@ def test_a_program_and_a_loop_written_by_hand_give_the_same_sums(inputs):
     assert [row.split("|")[0].strip() for row in rows] == ["2"] * 5 + ["4"] * 5
 
 
+def test_all_loops_give_the_same_bits_with_the_best_instructions_and_the_oldest(inputs):
+    best = output_of("checksums")
+    assert len(best.splitlines()) > 200
+    assert output_of("checksums", "baseline") == best
+
+
 def test_the_event_loop_of_the_simulator_runs_random_programs_and_refuses_spoiled_ones(inputs):
     lines = output_of("simulations", "300").splitlines()
     assert re.match(r"300 of 300 random programs finished", lines[0])

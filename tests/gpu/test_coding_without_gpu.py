@@ -116,9 +116,7 @@ def test_a_wire_of_top_k_at_an_odd_address_is_decoded(offset):
 
 def test_a_wire_that_is_not_one_is_refused():
     codec = codecs.find("topk:0.1")
-    with pytest.raises(
-        UsageError, match=r"not a valid one of codec topk:0\.1: its windows or positions do not fit 100"
-    ):
+    with pytest.raises(UsageError, match=r"not valid for codec topk:0\.1: its windows or positions do not fit 100"):
         coding.decode(torch.full((codec.wire_bytes(100),), 255, dtype=torch.uint8), codec, 100)
     with pytest.raises(UsageError, match="100 elements in codec int8 are a flat array of 104 uint8"):
         coding.decode(torch.zeros(103, dtype=torch.uint8), Codec("int8"), 100)

@@ -16,7 +16,7 @@ import pytest
 from gpu.gpu_ranks import MODES, on_gpu, outcomes_on_gpus, run_on_gpus
 from leaks import Leaks, nothing_is_left_behind  # noqa: F401 (for every test here)
 from unisono.bootstrap.environment import RankIdentity
-from unisono.bootstrap.job_resources import STAGING_BYTES
+from unisono.bootstrap.job_config import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.rendezvous_address import AbstractAddress
 from unisono.comm.communicator import Communicator
@@ -265,6 +265,25 @@ def test_ranks_that_make_different_calls_are_told(mode, difference, size):
     errors = errors_on_gpus(make_different_calls, size, calls, settings=MODES[mode], timeout=20.0)
     assert all(isinstance(error, MismatchError) for error in errors), errors
     assert f"rank {size - 1}" in str(errors[0]), errors
+
+
+def differ_behind_equal_calls(comm, driver):
+    x = on_gpu(np.ones(16, np.float32))
+    comm.all_reduce(x)
+    if comm.rank == comm.size - 1:
+        time.sleep(0.5)  # the others see that equal calls and the one that differs are not over
+    for _ in range(3):
+        comm.all_reduce(x)
+    comm.broadcast(x, root=comm.rank // 2)
+    comm.synchronize()
+    comm.barrier()
+
+
+@both_modes
+def test_a_different_call_behind_equal_calls_is_told_long_before_the_timeout(mode):
+    errors = errors_on_gpus(differ_behind_equal_calls, 3, settings=MODES[mode], timeout=60.0)
+    assert all(isinstance(error, MismatchError) for error in errors), errors
+    assert "rank 2" in str(errors[0]), errors
 
 
 def send_what_is_not_received(comm, driver, difference):

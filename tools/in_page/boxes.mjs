@@ -70,7 +70,7 @@
         // The box of a line of HTML is higher than its letters.
         const down = one.mark && other.mark ? SLACK / 2 : lower * 0.15;
         const [across, high] = common(one.box, other.box, SLACK / 2, down);
-        if (across <= 0 || high <= 0 || one.sticks || other.sticks) continue;
+        if (across <= 0 || high <= 0 || one.sticks !== other.sticks) continue; // scrolls below it
         if (one.mark && other.mark && !touch(one.corners, other.corners)) continue;
         const where = checks.pathOf(one.element);
         found.push(["text over text", where, `${one.text} / ${other.text}`, `${round(across)} × ${round(high)} px`]);
@@ -81,13 +81,20 @@
 
   function overControls() {
     const found = [];
-    const all = checks.controls().map((element) => ({ element, box: asBox(element.getBoundingClientRect()) }));
+    // A link of several lines has several boxes; what is scrolled away has none.
+    const all = checks
+      .controls()
+      .flatMap((element) =>
+        [...element.getClientRects()].map((box) => ({ element, box: checks.seen(element, asBox(box)) })),
+      )
+      .filter(({ box }) => box);
     all.sort((one, other) => one.box[1] - other.box[1]);
     for (let at = 0; at < all.length; at++) {
       const one = all[at];
       for (let next = at + 1; next < all.length && all[next].box[1] < one.box[3]; next++) {
         const other = all[next];
         if (one.element.contains(other.element) || other.element.contains(one.element)) continue;
+        if (checks.around(one.element).sticks !== checks.around(other.element).sticks) continue; // scrolls below it
         const [across, high] = common(one.box, other.box, SLACK / 2, SLACK / 2);
         if (across > 0 && high > 0) {
           const pair = `${checks.pathOf(one.element)} / ${checks.pathOf(other.element)}`;
@@ -101,7 +108,7 @@
   /** Elements of the same parent that are in the flow, have text, and overlap. */
   function overElements() {
     const found = [];
-    for (const parent of document.querySelectorAll(".page, .page *:not(svg *)")) {
+    for (const parent of document.querySelectorAll("body, body *:not(svg *)")) {
       if (parent.childElementCount < 2 || !checks.isShown(parent)) continue;
       const inside = [...parent.children].filter((one) => {
         const { display, position } = getComputedStyle(one);

@@ -4,6 +4,9 @@
   const checks = globalThis.pageChecks;
   const EDGE = 3; // the contrast of an outline
   const LIVE = "[role=status], [role=alert], [role=log], [aria-live=polite], [aria-live=assertive], output";
+  // Tab begins here: without it, the first one would go to what follows the element that had the focus before.
+  const start = document.createElement("span");
+  start.tabIndex = 1;
   let stops = [];
   let looks = new Map();
 
@@ -35,11 +38,14 @@
   };
 
   const arrived = ({ target }) => {
+    if (target === start) return;
     const style = getComputedStyle(target);
     const width = Number.parseFloat(style.outlineWidth);
     const drawn = style.outlineStyle !== "none" && width > 0;
     const { left, top, right, bottom } = target.getBoundingClientRect();
-    const stop = { element: target, box: [left, top + scrollY, right, bottom + scrollY] };
+    let down = 0; // the place of the element in what scrolls
+    for (let one = target.parentElement; one; one = one.parentElement) down += one.scrollTop;
+    const stop = { element: target, box: [left, top + down, right, bottom + down] };
     if (drawn) {
       stop.hidden = hiddenSides(target, Number.parseFloat(style.outlineOffset));
       if (style.outlineStyle !== "auto") {
@@ -60,21 +66,29 @@
       .filter((one) => one.type !== "radio" || one.checked)
       .filter((one) => !one.closest("[inert]"));
 
+  /** How many elements Tab can reach, also those that only their focus shows. */
+  const reachable = () =>
+    [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")].filter(
+      (one) => one.tabIndex >= 0 && !one.disabled && one.checkVisibility({ visibilityProperty: true }),
+    ).length;
+
   /** Begin to record; return how many times to press Tab. */
   checks.watchFocus = () => {
     checks.forget();
-    document.activeElement?.blur();
+    document.body.prepend(start);
+    start.focus();
     scrollTo(0, 0);
     stops = [];
     looks = new Map(expected().map((one) => [one, lookOf(one)]));
     addEventListener("focusin", arrived);
-    return looks.size + 1;
+    return reachable() + 1;
   };
 
   /** All findings about the focus, as [check, element, text, measured]. */
   checks.focus = () => {
     checks.forget();
     removeEventListener("focusin", arrived);
+    start.remove();
     const found = [];
     const seen = new Set(stops.map(({ element }) => element));
     for (const element of expected()) {
@@ -84,19 +98,21 @@
       }
     }
     const once = stops.filter(({ element }, at) => stops.findIndex((stop) => stop.element === element) === at);
-    once.forEach((stop, at) => {
+    // What sticks to the window has no place in the page.
+    const placed = once.filter(({ element }) => !checks.around(element).sticks);
+    for (const stop of once) {
       const where = checks.pathOf(stop.element);
       if (stop.invisible) found.push(["focus is invisible", where, "", "no outline, and nothing else changes"]);
       if (stop.hidden?.length) found.push(["focus is cut off", where, "", stop.hidden.join(", ")]);
       if (stop.ratio < EDGE) found.push(["contrast of the focus", where, "", stop.ratio.toFixed(2)]);
-      if (!at) return;
-      const before = once[at - 1];
+      const before = placed[placed.indexOf(stop) - 1];
+      if (!before) continue;
       const up = stop.box[3] <= before.box[1] + 1;
       const sameColumn = stop.box[0] < before.box[2] && before.box[0] < stop.box[2];
       if (up && sameColumn) {
         found.push(["the focus goes up", where, "", `after ${checks.pathOf(before.element)}`]);
       }
-    });
+    }
     return found;
   };
 
@@ -107,7 +123,8 @@
     const found = [];
     for (const element of new Set([...checks.pressed(), ...properties])) {
       if (!checks.isShown(element) || element.closest("a[href], button, input, select, summary, label")) continue;
-      if (element.tabIndex >= 0) continue;
+      // The body listens for events of elements in it.
+      if (element.tabIndex >= 0 || element === document.body) continue;
       const other = Object.entries(otherWay).find(([selector]) => element.matches(selector));
       if (other && [...document.querySelectorAll(other[1])].some(checks.isShown)) continue;
       found.push(["only a mouse can use it", checks.pathOf(element), "", `tabindex ${element.tabIndex}`]);

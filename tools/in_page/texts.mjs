@@ -2,7 +2,8 @@
 
 (() => {
   const checks = globalThis.pageChecks;
-  const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'])";
+  const CONTROLS =
+    "a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'], [tabindex=''])";
   const EVERYWHERE = [
     Number.NEGATIVE_INFINITY,
     Number.NEGATIVE_INFINITY,
@@ -10,7 +11,7 @@
     Number.POSITIVE_INFINITY,
   ];
   const LONGEST = 40; // letters of a text in a finding
-  const SMALLEST = 1; // pixels of an area that can be seen
+  const SMALLEST = 2; // pixels of an area that can be seen
 
   checks.cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 2)}…` : text);
   checks.round = (value) => Math.round(value * 10) / 10;
@@ -60,19 +61,19 @@
   let known = new Map(); // what is around elements
   checks.grounds = new Map(); // the colours behind elements
 
-  /** What the elements around an element do to it: `hidden`, for screen readers only; `sticks` to an edge while the rest
-   * scrolls; `seen`, the area that shows it now; `room`, the area that can show it after scrolling. */
+  /** What the elements around an element do to it: `hidden`, for screen readers only; `sticks`, how many of them stick to
+   * an edge while the rest scrolls; `seen`, the area that shows it now; `room`, the area that can show it after scrolling. */
   checks.around = (element) => {
     if (!element || element === document.documentElement) {
       const room = [0, EVERYWHERE[1], innerWidth, EVERYWHERE[3]];
-      return { hidden: false, sticks: false, seen: EVERYWHERE, room };
+      return { hidden: false, sticks: 0, seen: EVERYWHERE, room };
     }
     if (known.has(element)) return known.get(element);
     const above = checks.around(element.parentElement);
     const { overflowX, overflowY, position, clipPath } = getComputedStyle(element);
     const made = {
       hidden: above.hidden || clipPath === "inset(50%)",
-      sticks: above.sticks || position === "sticky",
+      sticks: above.sticks + (position === "sticky"),
       seen: above.seen,
       room: position === "fixed" ? [0, 0, innerWidth, innerHeight] : above.room,
     };
@@ -91,6 +92,12 @@
     }
     known.set(element, made);
     return made;
+  };
+
+  /** The visible part of a box in an element, null without one. */
+  checks.seen = (element, box) => {
+    const seen = both(checks.around(element).seen, box);
+    return seen[2] - seen[0] > SMALLEST && seen[3] - seen[1] > SMALLEST ? seen : null;
   };
 
   /** Whether a reader can see an element, perhaps after scrolling. */
@@ -125,9 +132,7 @@
       for (const { left, top, right, bottom } of boxes) {
         if (right - left <= 0.5 || bottom - top <= 0.5) continue;
         const box = [left, top, right, bottom];
-        const seen = both(around.seen, box);
-        const visible = seen[2] - seen[0] > SMALLEST && seen[3] - seen[1] > SMALLEST;
-        found.push({ ...around, element, text, box, seen: visible ? seen : null, node });
+        found.push({ ...around, element, text, box, seen: checks.seen(element, box), node });
       }
     }
     for (const canvas of document.querySelectorAll("canvas")) {
@@ -145,7 +150,7 @@
           box,
           seen: box,
           room,
-          sticks: false,
+          sticks: 0,
           corners,
           mark,
         });

@@ -136,7 +136,8 @@ class Endpoint {
     // Marks the communicator as broken with a fault on which the hosts have agreed, unless it is broken already.
     // Returns the report in effect; Fault::none if another rank is writing one.
     FaultReport adopt(const FaultReport& verdict);
-    bool broken() const { return control_->broken.load(std::memory_order_relaxed) != 0; }
+    // A thread that sees it broken also sees the messages that were sent before.
+    bool broken() const { return control_->broken.load(std::memory_order_acquire) != 0; }
     [[noreturn]] void fail(Fault fault, int culprit, const FaultMessage& message);
     [[noreturn]] void report_mismatch(std::uint32_t peer) { report_mismatch(peer, {call_, fingerprint_}); }
     [[noreturn]] void report_mismatch(std::uint32_t peer, const NumberedCall& call);

@@ -81,11 +81,34 @@ struct Control {
 };
 
 // A call that a rank has announced.
-struct CallRecord {
-    std::atomic<std::uint64_t> number;       // the first call of a communicator has number 1
-    std::atomic<std::uint64_t> fingerprint;  // of the call
-    std::atomic<std::uint32_t> text;         // the index of its description in Board::texts
-    std::uint32_t unused[3];
+class CallRecord {
+  public:
+    struct Call {
+        std::uint64_t number;       // the first call of a communicator has number 1
+        std::uint64_t fingerprint;  // of the call
+        std::uint32_t text;         // the index of its description in Board::texts
+    };
+    // One thread writes at a time. A reader that sees one of the new values finds afterwards that the number has
+    // changed.
+    void store(const Call& call) {
+        number_.store(0, std::memory_order_relaxed);
+        fingerprint_.store(call.fingerprint, std::memory_order_release);
+        text_.store(call.text, std::memory_order_release);
+        number_.store(call.number, std::memory_order_release);
+    }
+    // Returns nothing if there is no call yet, or another one is being written.
+    std::optional<Call> load() const {
+        const std::uint64_t number = number_.load(std::memory_order_acquire);
+        const Call call{number, fingerprint_.load(std::memory_order_acquire), text_.load(std::memory_order_acquire)};
+        if (number == 0 || number_.load(std::memory_order_relaxed) != number) return {};
+        return call;
+    }
+
+  private:
+    std::atomic<std::uint64_t> number_;
+    std::atomic<std::uint64_t> fingerprint_;
+    std::atomic<std::uint32_t> text_;
+    [[maybe_unused]] std::uint32_t unused_[3];
 };
 
 inline constexpr std::size_t remembered_calls = 16;

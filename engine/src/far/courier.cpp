@@ -135,8 +135,10 @@ void Courier::poll() {
     try_hold([&] { transport_->progress(*this); });
 }
 
+// A thread sets `neglected_` before it finds the lock held, and the holder reads it after it has released the lock: one
+// of the two must see what the other has done, so no processor may swap the two steps.
 void Courier::attend() {
-    while (neglected_.load(std::memory_order_acquire)) {
+    while (neglected_.load(std::memory_order_seq_cst)) {
         const std::unique_lock lock(mutex_, std::try_to_lock);
         if (!lock) return;
         if (!neglected_.exchange(false, std::memory_order_acq_rel)) return;

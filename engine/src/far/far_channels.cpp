@@ -27,7 +27,7 @@ FarChannels::~FarChannels() { courier_.remove(*this); }
 void FarChannels::push(std::uint32_t rank) {
     if (courier_.try_hold([&] { service(rank); })) return;
     neglected_[rank].store(true, std::memory_order_release);
-    courier_.neglected_.store(true, std::memory_order_release);
+    courier_.neglected_.store(true, std::memory_order_seq_cst);
     courier_.attend();
 }
 

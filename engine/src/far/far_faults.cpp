@@ -58,10 +58,8 @@ void FarChannels::send_state(std::uint32_t rank) {
     state.waiting_for = own.waiting_for.load(std::memory_order_acquire);
     state.waiting_step = own.waiting_step.load(std::memory_order_relaxed);
     for (std::size_t index = 0; index < remembered_calls; ++index) {
-        const CallRecord& record = own.recent[index];
-        state.recent[index] = {record.number.load(std::memory_order_acquire),
-                               record.fingerprint.load(std::memory_order_relaxed),
-                               record.text.load(std::memory_order_relaxed)};
+        const CallRecord::Call call = own.recent[index].load().value_or(CallRecord::Call{});
+        state.recent[index] = {call.number, call.fingerprint, call.text};
     }
     std::memcpy(state.texts, own.texts, sizeof state.texts);
     send(rank, LetterKind::state, 0, bytes_of(state));
@@ -75,10 +73,8 @@ void FarChannels::write_state(std::uint32_t rank, const Label& label, const std:
     std::memcpy(board.texts, state.texts, sizeof board.texts);
     for (auto& text : board.texts) text[text_bytes - 1] = '\0';
     for (std::size_t index = 0; index < remembered_calls; ++index) {
-        CallRecord& record = board.recent[index];
-        record.fingerprint.store(state.recent[index].fingerprint, std::memory_order_relaxed);
-        record.text.store(static_cast<std::uint32_t>(state.recent[index].text), std::memory_order_relaxed);
-        record.number.store(state.recent[index].number, std::memory_order_release);
+        const State::Call& call = state.recent[index];
+        board.recent[index].store({call.number, call.fingerprint, static_cast<std::uint32_t>(call.text)});
     }
     board.waiting_step.store(static_cast<std::uint32_t>(state.waiting_step), std::memory_order_relaxed);
     board.waiting_for.store(static_cast<std::int32_t>(state.waiting_for), std::memory_order_release);

@@ -85,6 +85,7 @@ bool Registry::offer(Block& block) {
     if (!slot) return false;
     const std::uint32_t rank = endpoint_.settings.rank;
     Slot& offered = board_.slot(rank, *slot);
+    std::atomic_thread_fence(std::memory_order_release);  // after the last withdrawal from this slot
     offered.bytes = block.bytes;
     offered.handle = handle;
     block.slot = *slot;

@@ -37,7 +37,7 @@ void GpuEndpoint::serve() {
         while (!stopping_) {
             const std::uint32_t seen = bell.load(std::memory_order_acquire);
             mappings_->open_offers();
-            end_kernels_of_the_dead();
+            report_the_dead();
             Clock::time_point now = Clock::now();
             if (now >= next_look) {
                 look();
@@ -53,19 +53,37 @@ void GpuEndpoint::serve() {
                 // To close memory may wait for kernels, and they for peers, and those for this thread.
                 if (lock && !has_work()) mappings_->close_withdrawn();
             }
-            idle_ = true;
             const bool idle = !has_work() && !captured_ && !(endpoint_.broken() && !aborted_);
-            idle_ = idle;
             now = Clock::now();
-            Nanoseconds nap = idle ? sweep_every : std::max<Nanoseconds>(next_look - now, milliseconds(1));
-            if (size() > 1) nap = std::min(nap, look_for_deaths_every);
+            // Short enough that a call need not wake this thread, which would cost it a microsecond or more.
+            const Nanoseconds nap = idle ? look_every : std::max<Nanoseconds>(next_look - now, milliseconds(1));
+            asleep_ = true;
             if (!stopping_) futex_wait(bell, seen, nap);
+            asleep_ = false;
         }
     } catch (const DriverError& error) {
         try {
             report_driver(error);
         } catch (const Failure&) {  // told to all ranks
         }
+    }
+}
+
+// Runs in another thread, which never calls the driver: a call of the driver may wait for kernels, and those for a rank
+// that has died, or has left a communicator that is broken.
+void GpuEndpoint::watch_for_deaths() {
+    std::atomic<std::uint32_t>& bell = board_->head(rank()).bell;
+    std::uint64_t known = 0;  // bit r: rank r has died
+    while (!stopping_) {
+        const std::uint32_t seen = bell.load(std::memory_order_acquire);
+        for (std::uint32_t peer = 0; peer < size(); ++peer) {
+            if (peer == rank() || (known >> peer & 1) != 0 || !board_->has_died(peer)) continue;
+            known |= std::uint64_t{1} << peer;
+            set_abort_words({peer});
+            board_->wake(rank());  // the service thread reports it
+        }
+        if (endpoint_.broken()) set_abort_words({});
+        if (!stopping_) futex_wait(bell, seen, look_for_deaths_every);
     }
 }
 
@@ -88,6 +106,17 @@ GpuEndpoint::Announced GpuEndpoint::running() const {
     const bool told = options_.kernel_mode && word(offsetof(Mailbox, fault)) != Mailbox::none;
     const std::uint32_t number = captured_ ? last : told ? word(offsetof(Mailbox, calls)) + 1 : started();
     return announced_[(last - number < remembered ? number : last) % remembered];
+}
+
+// Returns the calls of which any may be the one that waits. In kernel mode, the calls that were enqueued before the
+// mark are known to be over only when all of them are, so each of them may be over, or wait, or not have begun.
+std::vector<Endpoint::NumberedCall> GpuEndpoint::unfinished_since(std::uint32_t number) const {
+    const std::lock_guard lock(announced_mutex_);
+    const std::uint32_t last = options_.kernel_mode ? enqueued_.load() : number;
+    const std::uint32_t count = std::min(last - number + 1, remembered);
+    std::vector<Endpoint::NumberedCall> calls;
+    for (std::uint32_t behind = count; behind-- > 0;) calls.push_back(announced_[(last - behind) % remembered].call);
+    return calls;
 }
 
 // Finds out, without work for the GPU, which calls are over: a copy from the device might wait behind copies that wait
@@ -116,8 +145,8 @@ std::vector<std::uint32_t> GpuEndpoint::lost_ranks() const {
     return lost;
 }
 
-// Ends the kernels of ranks that were killed, at once, and reports the loss if a call waits for them.
-void GpuEndpoint::end_kernels_of_the_dead() {
+// Reports that ranks were killed, if a call waits for them; their kernels and those that wait for them have been ended.
+void GpuEndpoint::report_the_dead() {
     bool found = false;
     for (std::uint32_t peer = 0; peer < size(); ++peer) {
         if (peer == rank() || !board_->has_died(peer)) continue;
@@ -126,7 +155,6 @@ void GpuEndpoint::end_kernels_of_the_dead() {
         found = true;
     }
     if (!found) return;
-    set_abort_words(known_dead_);
     dead_ = static_cast<int>(known_dead_.front());
     const Clock::time_point until = Clock::now() + longest_report;
     while (options_.kernel_mode && word(offsetof(Mailbox, fault)) == Mailbox::none && Clock::now() < until)
@@ -183,7 +211,7 @@ void GpuEndpoint::report_mailbox() {
     endpoint_.report_timeout(what, running.timeout);
 }
 
-// Looks whether the call that runs can end. A call is judged when it is seen for the second time.
+// Looks whether the calls that run can end. They are judged when the first of them is seen for the second time.
 void GpuEndpoint::check_collective() {
     const std::uint32_t number = started();
     const Clock::time_point now = Clock::now();
@@ -207,7 +235,11 @@ void GpuEndpoint::check_collective() {
         endpoint_.report_peer_ended(lost.front(), what);
     }
     if (captured_) return;  // a CUDA graph may run this call, or none
-    endpoint_.check_running(running.call, what, over);
+    for (const Endpoint::NumberedCall& call : unfinished_since(number)) {
+        what.call = call.number;
+        what.text = call.text;
+        endpoint_.check_running(call, what, over);
+    }
     if (late) endpoint_.report_timeout(locate(running, what.peer), now - watch_.since);
 }
 

@@ -12,10 +12,10 @@ template <typename T, typename E = typename LaneTraits<T>::Element>
 UNISONO_INLINE Vector<E> quotient(Vector<E> value, Vector<E> divisor) {
     if constexpr (is_complex<T>) {
         // Divides as numpy does by a complex number whose imaginary part is 0: it multiplies by the inverse, and an
-        // infinite part makes the other part NaN.
+        // infinite part makes the other part NaN. The sign of that NaN depends on the processor.
         const Vector<E> inverse = static_cast<E>(1) / divisor;
         const Vector<E> nothing = parts<Parts::exchanged, E>(value) * static_cast<E>(0);
-        return put_together<E>(value + nothing, value - nothing) * inverse;
+        return settled<E>(put_together<E>(value + nothing, value - nothing) * inverse);
     } else {
         return value / divisor;
     }

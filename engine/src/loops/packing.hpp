@@ -43,6 +43,13 @@ UNISONO_INLINE void store_bytes(char* to, const CodecBlock<Words>& block) {
         const __m128i first = _mm_packs_epi32(word(i), word(i + 1)), second = _mm_packs_epi32(word(i + 2), word(i + 3));
         store(to + i * words_per_register, _mm_packus_epi16(first, second));
     }
+#elif defined(__aarch64__)
+    // The elements with even numbers of two registers are the lower halves of their words.
+    const auto lower = [&](int i) {
+        return vuzp1q_u16(bits_as<uint16x8_t>(block.part[i]), bits_as<uint16x8_t>(block.part[i + 1]));
+    };
+    for (int i = 0; i < codec_block_registers; i += 4)
+        store(to + i * words_per_register, vuzp1q_u8(bits_as<uint8x16_t>(lower(i)), bits_as<uint8x16_t>(lower(i + 2))));
 #else
     for (int i = 0; i < codec_block_elements; ++i)
         to[i] = static_cast<char>(block.part[i / words_per_register][i % words_per_register]);
@@ -66,6 +73,10 @@ UNISONO_INLINE void store_halves(char* to, const CodecBlock<Words>& block) {
               _mm_packs_epi32(bits_as<__m128i>(word(i)), bits_as<__m128i>(word(i + 1))));
 #endif
     }
+#elif defined(__aarch64__)
+    for (int i = 0; i < codec_block_registers; i += 2)
+        store(to + 2 * i * words_per_register,
+              vuzp1q_u16(bits_as<uint16x8_t>(block.part[i]), bits_as<uint16x8_t>(block.part[i + 1])));
 #else
     for (int i = 0; i < codec_block_elements; ++i) {
         const auto half = static_cast<std::uint16_t>(block.part[i / words_per_register][i % words_per_register]);
@@ -95,6 +106,15 @@ UNISONO_INLINE CodecBlock<Words> load_bytes(const char* from) {
         block.part[i + 2] = bits_as<Words>(_mm_unpacklo_epi16(high, zero));
         block.part[i + 3] = bits_as<Words>(_mm_unpackhi_epi16(high, zero));
     }
+#elif defined(__aarch64__)
+    for (int i = 0; i < codec_block_registers; i += 4) {
+        const auto bytes = load<uint8x16_t>(from + i * words_per_register);
+        const uint16x8_t low = vmovl_u8(vget_low_u8(bytes)), high = vmovl_high_u8(bytes);
+        block.part[i] = bits_as<Words>(vmovl_u16(vget_low_u16(low)));
+        block.part[i + 1] = bits_as<Words>(vmovl_high_u16(low));
+        block.part[i + 2] = bits_as<Words>(vmovl_u16(vget_low_u16(high)));
+        block.part[i + 3] = bits_as<Words>(vmovl_high_u16(high));
+    }
 #else
     for (int i = 0; i < codec_block_elements; ++i)
         block.part[i / words_per_register][i % words_per_register] = static_cast<std::uint8_t>(from[i]);
@@ -117,6 +137,12 @@ UNISONO_INLINE CodecBlock<Words> load_halves(const char* from) {
         block.part[i] = bits_as<Words>(_mm_unpacklo_epi16(halves, _mm_setzero_si128()));
         block.part[i + 1] = bits_as<Words>(_mm_unpackhi_epi16(halves, _mm_setzero_si128()));
     }
+#elif defined(__aarch64__)
+    for (int i = 0; i < codec_block_registers; i += 2) {
+        const auto halves = load<uint16x8_t>(from + 2 * i * words_per_register);
+        block.part[i] = bits_as<Words>(vmovl_u16(vget_low_u16(halves)));
+        block.part[i + 1] = bits_as<Words>(vmovl_high_u16(halves));
+    }
 #else
     for (int i = 0; i < codec_block_elements; ++i) {
         std::uint16_t half;
@@ -127,11 +153,13 @@ UNISONO_INLINE CodecBlock<Words> load_halves(const char* from) {
     return block;
 }
 
-#if defined(__F16C__)
+#if defined(UNISONO_CONVERTS_HALVES)
 // Loads as many bytes as a register has halves, one into each half.
 UNISONO_INLINE Halves widened_bytes(const char* from) {
 #if defined(__AVX512F__)
     return bits_as<Halves>(_mm512_maskz_cvtepu8_epi16(0xffffffff, load<__m256i>(from)));
+#elif defined(__aarch64__)
+    return bits_as<Halves>(vmovl_u8(load<uint8x8_t>(from)));
 #else
     return bits_as<Halves>(_mm256_cvtepu8_epi16(load<__m128i>(from)));
 #endif
@@ -143,6 +171,10 @@ UNISONO_INLINE void widen_halves(Halves halves, Floats& low, Floats& high) {
     const __m512i both = bits_as<__m512i>(halves);
     low = (Floats)_mm512_maskz_cvtph_ps(0xffff, _mm512_maskz_extracti64x4_epi64(0xf, both, 0));
     high = (Floats)_mm512_maskz_cvtph_ps(0xffff, _mm512_maskz_extracti64x4_epi64(0xf, both, 1));
+#elif defined(__aarch64__)
+    const auto both = bits_as<float16x8_t>(halves);
+    low = bits_as<Floats>(vcvt_f32_f16(vget_low_f16(both)));
+    high = bits_as<Floats>(vcvt_high_f32_f16(both));
 #else
     const __m256i both = bits_as<__m256i>(halves);
     low = (Floats)_mm256_cvtph_ps(_mm256_castsi256_si128(both));
@@ -165,6 +197,8 @@ UNISONO_INLINE std::uint32_t largest_of(Words words) {
     four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0b01001110));
     four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0b10110001));
     return static_cast<std::uint32_t>(_mm_cvtsi128_si32(four));
+#elif defined(__aarch64__)
+    return vmaxvq_u32(bits_as<uint32x4_t>(words));
 #else
     std::uint32_t found = 0;
     for (int i = 0; i < words_per_register; ++i) found = words[i] > found ? words[i] : found;

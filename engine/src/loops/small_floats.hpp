@@ -165,7 +165,7 @@ struct LaneTraits<BFloat> : SmallLaneTraits<BFloat> {
     }
 };
 
-#if defined(__F16C__)
+#if defined(UNISONO_CONVERTS_HALVES)
 // Processors convert Half in hardware.
 template <>
 struct LaneTraits<Half> {
@@ -178,6 +178,8 @@ struct LaneTraits<Half> {
         for (Floats& part : lanes.part) {
 #if defined(__AVX512F__)
             part = (Floats)_mm512_maskz_cvtph_ps(0xffff, load<__m256i>(from));
+#elif defined(__aarch64__)
+            part = bits_as<Floats>(vcvt_f32_f16(load<float16x4_t>(from)));
 #else
             part = (Floats)_mm256_cvtph_ps(load<__m128i>(from));
 #endif
@@ -191,6 +193,8 @@ struct LaneTraits<Half> {
         for (const Floats& part : lanes.part) {
 #if defined(__AVX512F__)
             store(to, _mm512_maskz_cvtps_ph(0xffff, (__m512)part, _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__aarch64__)
+            store(to, vcvt_f16_f32(bits_as<float32x4_t>(part)));  // to nearest even, which no code here changes
 #else
             store(to, _mm256_cvtps_ph((__m256)part, _MM_FROUND_TO_NEAREST_INT));
 #endif

@@ -12,6 +12,13 @@
 #include <utility>
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+// Processors that convert IEEE 16-bit floats to float and back: x86 with F16C, and every aarch64.
+#if defined(__F16C__) || defined(__aarch64__)
+#define UNISONO_CONVERTS_HALVES
 #endif
 
 #define UNISONO_INLINE inline __attribute__((always_inline))
@@ -76,7 +83,7 @@ UNISONO_INLINE Vector<T> settled(Vector<T> value) {
     return value == value ? value : all(not_a_number<T>);
 }
 
-// gcc 12 does not recognise the minimum and maximum of words.
+// gcc 12 recognises the minimum and maximum of words on aarch64, but not on x86.
 UNISONO_INLINE Words smaller(Words a, Words b) {
 #if defined(__AVX512F__)
     return bits_as<Words>(_mm512_maskz_min_epu32(0xffff, bits_as<__m512i>(a), bits_as<__m512i>(b)));
@@ -178,8 +185,8 @@ UNISONO_INLINE bool may_have_nan(const Lanes<float>& lanes) {
     const __m128 second = _mm_cmpunord_ps((__m128)p[2], (__m128)p[3]);
     return __builtin_expect(_mm_movemask_ps(_mm_or_ps(first, second)) != 0, false);
 #else
-    (void)p;
-    return true;
+    const auto numbers = (p[0] == p[0]) & (p[1] == p[1]) & (p[2] == p[2]) & (p[3] == p[3]);
+    return __builtin_expect(any(~bits_as<Words>(numbers)), false);
 #endif
 }
 

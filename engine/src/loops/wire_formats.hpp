@@ -60,7 +60,7 @@ struct FloatFormat {
     }
 
     // Loads the numbers of a codec block, which the caller must multiply by `loaded_factor`.
-#if defined(__F16C__)
+#if defined(UNISONO_CONVERTS_HALVES)
     static constexpr float loaded_factor = 1 << (Half::bias - S::bias);
 
     // Processors widen Half in hardware. The bits of the other formats are moved to the positions of a Half.

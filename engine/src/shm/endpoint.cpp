@@ -152,21 +152,15 @@ std::uint64_t Endpoint::enter(std::uint64_t fingerprint, const std::string& text
     }
     ++call_;
     fingerprint_ = fingerprint;
-    CallRecord& record = mine.recent[call_ % remembered_calls];
-    record.number.store(0, std::memory_order_relaxed);
-    record.fingerprint.store(fingerprint, std::memory_order_release);
-    record.text.store(slot, std::memory_order_relaxed);
-    record.number.store(call_, std::memory_order_release);
+    mine.recent[call_ % remembered_calls].store({call_, fingerprint, slot});
     mine.calls.store(call_, std::memory_order_release);
     return call_;
 }
 
 void Endpoint::check_same_call(std::uint32_t peer, const NumberedCall& call) {
-    const CallRecord& record = board(peer).recent[call.number % remembered_calls];
-    if (record.number.load(std::memory_order_acquire) != call.number) return;  // not entered yet, or overwritten since
-    const std::uint64_t theirs = record.fingerprint.load(std::memory_order_acquire);
-    if (record.number.load(std::memory_order_acquire) == call.number && theirs != call.fingerprint)
-        report_mismatch(peer, call);
+    const auto theirs = board(peer).recent[call.number % remembered_calls].load();
+    if (!theirs || theirs->number != call.number) return;  // not entered yet, or overwritten since
+    if (theirs->fingerprint != call.fingerprint) report_mismatch(peer, call);
 }
 
 }  // namespace unisono

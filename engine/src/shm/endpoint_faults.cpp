@@ -142,9 +142,9 @@ std::string Endpoint::own_call_value(std::uint64_t number, const std::string* te
 }
 
 std::string Endpoint::call_value(std::uint32_t rank, std::uint64_t number) const {
-    const CallRecord& record = board(rank).recent[number % remembered_calls];
-    if (record.number.load(std::memory_order_acquire) != number) return unknown_call_value;
-    return FaultMessage::escaped(board(rank).texts[record.text.load(std::memory_order_relaxed) % remembered_texts]);
+    const auto call = board(rank).recent[number % remembered_calls].load();
+    if (!call || call->number != number) return unknown_call_value;
+    return FaultMessage::escaped(board(rank).texts[call->text % remembered_texts]);
 }
 
 std::thread Endpoint::start_thread(std::function<void()> work) {

@@ -21,7 +21,8 @@ from unisono.bootstrap import messages
 from unisono.bootstrap.admission import Admission, Applicant, apply_at
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.handshake import Hello
-from unisono.bootstrap.job_resources import JobConfig, Tuning, create_memory, geometry_for, job_config, own_resources
+from unisono.bootstrap.job_config import JobConfig, Tuning, job_config, own_resources
+from unisono.bootstrap.job_resources import create_memory, geometry_for
 from unisono.bootstrap.locality import process_namespace
 from unisono.bootstrap.membership import Link, map_memory
 from unisono.bootstrap.rendezvous import meet

@@ -17,7 +17,6 @@ def link_of_survivors(link: Link, timeout_s: float) -> Link:
 
     A rank that does not answer for ``timeout_s`` seconds is excluded. ``link`` stays open.
     """
-    _check(link)
     known = list(range(link.size))  # the ranks in `link` of the members of `broken`
     broken = link
     while True:
@@ -40,7 +39,8 @@ def link_of_survivors(link: Link, timeout_s: float) -> Link:
             return made
 
 
-def _check(link: Link) -> None:
+def check_can_shrink(link: Link) -> None:
+    """Raise UsageError if the ranks of ``link`` cannot agree on the survivors."""
     link.check_open("shrink")
     if link.hosts.count > 1 or link.resources.courier is not None:
         raise UsageError(messages.SHRINK_ON_SEVERAL_HOSTS(hosts=link.hosts.count))

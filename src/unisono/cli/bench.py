@@ -49,7 +49,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--device",
         choices=("cpu", "cuda"),
         default="cpu",
-        help="measure arrays on the CPU (default), or tensors on GPUs, which ranks share if there are fewer",
+        help="measure arrays on the CPU (default), or tensors on GPUs, which ranks share if there are fewer GPUs "
+        "than ranks",
     )
     parser.add_argument(
         "--mps",

@@ -273,8 +273,8 @@ ON_HOST_OF_JOB = Template(
 NO_GPUS = Template("cli.no_gpus", "none: {reason}", "无：{reason}")
 NO_GPU_VISIBLE = Template(
     "cli.no_gpu_visible",
-    "the driver shows no GPU to this process (CUDA_VISIBLE_DEVICES hides GPUs)",
-    "驱动程序未向本程序提供任何 GPU（CUDA_VISIBLE_DEVICES 会隐藏 GPU）",
+    "the driver shows no GPU to this process (CUDA_VISIBLE_DEVICES may hide GPUs)",
+    "驱动程序未向本程序提供任何 GPU（CUDA_VISIBLE_DEVICES 可能隐藏了 GPU）",
 )
 GPU = Template(
     "cli.gpu",
@@ -287,7 +287,7 @@ PEER_ACCESS = Template(
 NO_PEER_ACCESS = Template(
     "cli.no_peer_access",
     "missing between {pairs}: ranks on these GPUs cannot exchange CUDA tensors directly",
-    "{pairs} 之间缺少：位于这些 GPU 上的 rank 不能直接交换 CUDA 张量",
+    "{pairs} 之间没有：位于这些 GPU 上的 rank 不能直接交换 CUDA 张量",
 )
 MPS_ACTIVE = Template("cli.mps_active", "active", "已启用")
 MPS_INACTIVE = Template("cli.mps_inactive", "not active", "未启用")

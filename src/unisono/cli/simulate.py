@@ -23,7 +23,7 @@ from unisono.collectives import Collective
 from unisono.drawing.drawing import Request
 from unisono.drawing.simulated import Conditions
 from unisono.errors import UsageError
-from unisono.message import translated
+from unisono.message import CHINESE, translated
 from unisono.networks import Network
 from unisono.schedule import Schedule
 from unisono.simulator import Prediction, simulate
@@ -160,7 +160,7 @@ def _print(
     size = predictions[0].size
     title = messages.TITLE(
         collective=collective, size=size, bytes=format_bytes(nbytes), network=network.name,
-        title=network.title or network.name,
+        title=(network.title_zh if language == CHINESE else "") or network.title or network.name,
     )  # fmt: skip
     headings = (
         ALGORITHM, messages.TIME, messages.OF_BEST, messages.LATENCY, messages.BANDWIDTH, messages.OVERHEAD,
@@ -179,7 +179,7 @@ def _print(
             escape(each.algorithm.partition("/")[2]), format_time(each.time_s),
             f"{each.time_s / best:.2f}×" if best else "", *_parts(each), f"{idle:.0%}",
             ratio(each.time_s / bound) if bound else "",
-            escape(f"{link.name} ({link.utilisation:.0%})") if link else "",
+            escape(f"{translated(link.name, language)} ({link.utilisation:.0%})") if link else "",
         )  # fmt: skip
     print_table(out, made)
     for each in ordered:

@@ -43,11 +43,11 @@ PATH_NOTE = Template(
 )
 METHOD = Template(
     "cli.simulate_method",
-    "{algorithm}: simulated {method}, {messages} messages in {passes} segments, {contention}",
-    "{algorithm}：模拟方式为 {method}，{messages} 条消息，{passes} 个分段，{contention}",
+    "{algorithm}: simulated, {method}; {messages} messages; segments of a chunk: {passes}; {contention}",
+    "{algorithm}：模拟方式：{method}；{messages} 条消息；每块 {passes} 段；{contention}",
 )
-SHARED = Template("cli.simulate_shared", "links are shared", "链路共享带宽")
-NOT_SHARED = Template("cli.simulate_not_shared", "no links are shared", "没有共享链路")
+SHARED = Template("cli.simulate_shared", "links are shared", "消息共享链路的带宽")
+NOT_SHARED = Template("cli.simulate_not_shared", "no links are shared", "消息不共享链路")
 IGNORED = Template(
     "cli.simulate_contention_ignored",
     "contention ignored: messages that meet on a link do not slow each other down",

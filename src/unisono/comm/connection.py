@@ -12,7 +12,7 @@ from unisono.bootstrap.environment import (
     job_network,
     must_join,
 )
-from unisono.bootstrap.job_resources import STAGING_BYTES
+from unisono.bootstrap.job_config import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.network_options import NetworkOptions, meets_over_network, plan_network
 from unisono.bootstrap.tls import Tls

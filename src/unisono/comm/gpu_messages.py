@@ -68,8 +68,8 @@ TOPK_NEEDS_TORCH = Template(
 )
 STAGED = Template(
     "comm.staged_on_cuda",
-    "rank {rank}: the memory of a CUDA array cannot be shared with the other ranks, so that calls copy it through a "
+    "rank {rank}: the memory of a CUDA array cannot be shared with the other ranks, so calls copy it through a "
     "staging buffer. hint: do not use torch's expandable segments or a memory pool that cannot be exported",
-    "rank {rank}：CUDA 数组的内存无法与其他 rank 共享，调用将经由暂存缓冲区复制。"
+    "rank {rank}：CUDA 数组的内存无法与其他 rank 共享，调用将经由中转缓冲区复制。"
     "建议：不要使用 torch 的可扩展段，或无法导出的内存池",
 )

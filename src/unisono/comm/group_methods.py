@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from unisono.bootstrap.growth import grow_link
-from unisono.bootstrap.survivors import link_of_survivors
+from unisono.bootstrap.survivors import check_can_shrink, link_of_survivors
 from unisono.comm import messages
 from unisono.comm.dispatch import Dispatcher, check_timeout
 from unisono.comm.machine import load_tuning
@@ -69,7 +69,7 @@ class GroupMethods:
         """
         link = self.dispatcher.link
         check_timeout("shrink", timeout)
-        link.check_open("shrink")
+        check_can_shrink(link)
         for part in self._open_parts():
             part.dispatcher.link.endpoint.break_to_shrink()
         return self._replace(link_of_survivors(link, self.dispatcher.limit(timeout)))

@@ -14,6 +14,6 @@ LAUNCH_FAILED = Template(
 )
 NOT_A_WIRE = Template(
     "gpu.not_a_wire",
-    "the wire is not a valid one of codec {codec}: its windows or positions do not fit {count} elements",
+    "the wire is not valid for codec {codec}: its windows or positions do not fit {count} elements",
     "该编码数据不是编解码器 {codec} 的有效数据：其窗口或位置与 {count} 个元素不符",
 )

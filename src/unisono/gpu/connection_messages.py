@@ -54,5 +54,5 @@ DIFFERENT_MPS = Template(
     "ranks {ranks} share a GPU under different MPS daemons (CUDA_MPS_PIPE_DIRECTORY: {directories}). hint: use one "
     "daemon for all",
     "rank {ranks} 共享一个 GPU，但使用不同的 MPS 守护程序（CUDA_MPS_PIPE_DIRECTORY：{directories}）。"
-    "建议：全部使用同一个",
+    "建议：全部使用同一个守护程序",
 )

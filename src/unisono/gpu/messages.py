@@ -21,5 +21,5 @@ SCRATCH_TOO_SMALL = Template(
 STOCHASTIC = Template(
     "gpu.stochastic",
     "codec {codec}: stochastic rounding works on CPU arrays only; on CUDA tensors, use the same codec without it",
-    "编码 {codec}：随机舍入只支持 CPU 数组；对 CUDA 张量，请使用不带随机舍入的同一编码",
+    "编解码器 {codec}：随机舍入只支持 CPU 数组；对 CUDA 张量，请使用同一编解码器，但不带随机舍入",
 )

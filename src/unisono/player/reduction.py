@@ -82,4 +82,8 @@ def finished(op: str, total: Array, size: int) -> Array:
     if op != "avg":
         return total
     with np.errstate(all="ignore"):
-        return (total / size).astype(total.dtype, copy=False)
+        average = (total / size).astype(total.dtype, copy=False)
+    if average.dtype.kind == "c":  # an infinite part makes the other one NaN, whose sign depends on the processor
+        parts = average.view(average.real.dtype)
+        parts[np.isnan(parts)] = np.nan
+    return average

@@ -60,3 +60,11 @@ NOT_FINISHED = Template(
     "{algorithm} on {size} ranks: a rank waits for ever, but the programs run to their end without segments",
     "{algorithm}，{size} 个 rank：有 rank 无限等待，而不分段时程序能运行到结束",
 )
+
+# How ranks are simulated.
+RANK_BY_RANK = Template("simulator.rank_by_rank", "rank by rank", "逐个 rank")
+FOLDED = Template("simulator.folded", "folded into {classes} classes", "折叠为 {classes} 类")
+FOLDED_INTO_ONE = Template("simulator.folded_into_one", "folded into 1 class", "折叠为 1 类")
+FOLDED_SIMILAR = Template(
+    "simulator.folded_similar", "folded into {classes} classes of similar ranks", "折叠为 {classes} 类相近的 rank"
+)

@@ -42,9 +42,6 @@ MOST_RECORDED = 20_000_000  # instructions of which all times are kept, for the 
 MOST_RECORDED_OF_SIMILAR = 500_000  # where the path is that of average ranks anyway
 MOST_ACTIONS = 20_000_000  # instructions of all units; one takes some 200 bytes
 MOST_SHARING = 5_000_000  # instructions of all units up to which messages share links, unless the caller decides
-RANK_BY_RANK = "rank by rank"
-FOLDED, FOLDED_INTO_ONE = "folded into {classes} classes", "folded into 1 class"
-OF_SIMILAR_RANKS = " of similar ranks"
 IDEAL = "ideal"
 
 
@@ -125,7 +122,8 @@ def predict(
         critical_path=path,
         latency_bound_s=latency_bound(collective, network, schedule.size),
         bandwidth_bound_s=bandwidth_bound(collective, network, schedule.size, nbytes),
-        messages=messages_sent, passes=costs.passes, method=RANK_BY_RANK if units is None else units.method,
+        messages=messages_sent, passes=costs.passes,
+        method=messages.RANK_BY_RANK() if units is None else units.method,
         contention=contention, contention_ignored=meets and not contention,
         timeline=timeline_of(schedule, programs, costs, times, network, contention, call_s)
         if timeline and times is not None
@@ -219,9 +217,11 @@ class Units(NamedTuple):
     def method(self) -> str:
         """How the ranks are simulated, in words."""
         if not self.is_folded:
-            return RANK_BY_RANK
-        folded = FOLDED_INTO_ONE if len(self.classes) == 1 else FOLDED.format(classes=len(self.classes))
-        return folded + OF_SIMILAR_RANKS if self.similar else folded
+            return messages.RANK_BY_RANK()
+        count = len(self.classes)
+        if self.similar:
+            return messages.FOLDED_SIMILAR(classes=count)
+        return messages.FOLDED_INTO_ONE() if count == 1 else messages.FOLDED(classes=count)
 
     def on_links(self, costs: Costs, network: Network) -> tuple[Costs, Array | None]:
         """Return the costs and the bandwidth of the links that messages share, or of classes of links."""

@@ -9,9 +9,6 @@ if (location.protocol === "file:") {
       frame.title = "search";
       document.body.append(frame);
       this.window = frame.contentWindow;
-      this.ready = new Promise((resolve) => {
-        frame.contentWindow.addEventListener("load", resolve);
-      });
       addEventListener("message", ({ source, data }) => {
         if (source !== this.window) return;
         const event = new MessageEvent("message", { data });
@@ -19,7 +16,10 @@ if (location.protocol === "file:") {
         this.onmessage?.(event);
       });
       const page = this.window.document;
-      page.open();
+      page.open(); // removes the listeners of the window, so the next one comes later
+      this.ready = new Promise((resolve) => {
+        this.window.addEventListener("load", resolve);
+      });
       page.write(`<body><script>
         postMessage = (data) => parent.postMessage(data, "*");
         importScripts = (...urls) => urls.reduce((before, url) => before.then(() => new Promise((resolve) => {

@@ -57,7 +57,7 @@ def _draw() -> Drawn:
         1,
         Words(
             f"{busbw:g} GB: {ALGBW} × {factor}. This is bus bandwidth (busbw): it can be compared with the speed of "
-            f"the link, whatever the number of ranks. Benchmarks print both; `unisono bench` does, too.",
+            f"the link, whatever the number of ranks. Benchmarks print both, and so does `unisono bench`.",
             f"{busbw:g} GB：{ALGBW} × {factor}。这就是总线带宽（busbw）：不论有多少 rank，都可以直接与链路速率比较。"
             f"测速工具会同时给出两者，`unisono bench` 也一样。",
         ),

@@ -20,7 +20,7 @@ def _draw() -> Drawn:
     here, there = far_share(trace), far_share(ring)
     captions = [
         Caption(0, Words(
-            f"Two hosts with {PER_HOST} ranks each. Inside a host, data move through memory or NVLink; between the "
+            f"Two hosts with {PER_HOST} ranks each. Inside a host, data moves through memory or NVLink; between the "
             f"hosts there is a slower network. The idea: do as much as possible inside.",
             f"两台主机，各有 {PER_HOST} 个 rank。主机内部走内存或 NVLink，主机之间走网络，要慢得多。思路是："
             f"尽量在主机内部完成。",
@@ -49,9 +49,9 @@ def _draw() -> Drawn:
     ]  # fmt: skip
     question = Question(
         Words(
-            f"Ranks 0 to {RANKS - 1} form one ring instead: how much crosses between the hosts, compared with "
-            f"hierarchy?",
-            f"如果改为 rank 0 到 rank {RANKS - 1} 排成一个大环，与分层相比，跨主机的数据如何？",
+            f"Suppose that ranks 0 to {RANKS - 1} form one ring instead. How much data crosses between the hosts, "
+            f"compared with the hierarchy?",
+            f"如果改为 rank 0 到 rank {RANKS - 1} 排成一个大环，与分层相比，跨主机传输的数据有多少？",
         ),
         (
             Words("Less, since only two links of the ring cross.", "更少，因为环上只有两条链路跨主机。"),
@@ -87,7 +87,7 @@ def far_share(trace: Trace) -> Fraction:
 
 TITLE = Words("Hierarchy", "分层")
 STORY = Words(
-    "Two hosts of four ranks: most data move inside a host, little crosses the slow link between them.",
+    "Two hosts of four ranks: most data moves inside a host, little crosses the slow link between them.",
     "两台主机，各四个 rank：大部分数据只在主机内部传输，很少经过主机之间的慢链路。",
 )
 LESSON = Lesson("hosts", TITLE, STORY, (Page("hosts", TITLE, STORY, _draw),))

@@ -121,8 +121,8 @@ def _links() -> Drawn:
     away, back = _crossing(schedule, network)
     captions = [
         Caption(0, Words(
-            f"Two DGX H100, {per_host} GPUs each: {HOSTS_RANKS} ranks sum {_bytes(HOSTS_BYTES)} by hierarchy. A road "
-            f"is the way from one GPU to another; the redder it is, the more of its bandwidth is in use.",
+            f"Two DGX H100, {per_host} GPUs each: {HOSTS_RANKS} ranks sum {_bytes(HOSTS_BYTES)} with a hierarchy. A "
+            f"road leads from one GPU to another; the redder it is, the more of its bandwidth is in use.",
             f"两台 DGX H100，各 {per_host} 块 GPU：{HOSTS_RANKS} 个 rank 用分层算法对 {_bytes(HOSTS_BYTES)} 求和。"
             f"路表示一块 GPU 到另一块的通路，颜色越红，占用的带宽越多。",
         )),
@@ -135,8 +135,8 @@ def _links() -> Drawn:
         Caption(REPLAY * back / time_s, Words(
             f"{_us(back - away)} later the sums have crossed. The rest is an all-gather inside the hosts. Lesson 6, "
             f"in microseconds.",
-            f"又过了 {_us(back - away)}，和已经交换完毕。剩下的是主机内部的 all-gather。这就是第 6 课，只是以微秒计。"
-            f"",
+            f"又过了 {_us(back - away)}，各主机的和已经交换完毕。剩下的是主机内部的 all-gather。"
+            f"这就是第 6 课，只是以微秒计。",
         )),
         Caption(REPLAY, Words(
             f"Done after {_us(time_s)}, over {near} links inside hosts and {far} between them. A single ring over "

@@ -15,7 +15,7 @@ RANKS = 4
 
 @algorithm(broadcast, chunks=one)
 def pass_it_on(rank: int, size: int, root: int = 0) -> Steps:
-    """Each rank receives the data from its left neighbour and sends them to its right neighbour."""
+    """Each rank receives the data from its left neighbour and sends it to its right neighbour."""
     place = (rank - root) % size
     if place > 0:
         yield recv(0, src=(rank - 1) % size)
@@ -38,9 +38,9 @@ def _draw() -> Drawn:
         )),
         Caption(1, Words(
             f"All ranks run the same program (see Code); only the number `rank` differs. Rank {first[0]} has nothing "
-            f"to wait for and sends its data to rank {first[1]}: a message is the only way into another memory.",
+            f"to wait for and sends its data to rank {first[1]}: only a message can reach another rank's memory.",
             f"所有 rank 运行同一个程序（见代码），不同的只有编号 `rank`。rank {first[0]} 不用等待，把数据发给 rank "
-            f"{first[1]}：要把数据放进别人的内存，唯一的办法是发消息。",
+            f"{first[1]}：要把数据放进其他 rank 的内存，只能发消息。",
         )),
         Caption(2, Words(
             f"Rank {second[0]} has received the data, so its program reaches `send`. Rank {second[1]} has been "
@@ -51,14 +51,14 @@ def _draw() -> Drawn:
         Caption(trace.levels, Words(
             f"After {trace.levels} steps and {count} messages all {RANKS} ranks hold a0. An operation that all ranks "
             f"perform together is a collective; this one is called broadcast.",
-            f"{trace.levels} 步、{count} 条消息之后，{RANKS} 个 rank 都有了 a0。所有 rank 共同完成一件事，"
-            f"就叫集合通信操作；这一个叫 broadcast。",
+            f"{trace.levels} 步、{count} 条消息之后，{RANKS} 个 rank 都有了 a0。由所有 rank "
+            f"共同完成的操作叫做集合通信操作；这一个叫 broadcast。",
         )),
     ]  # fmt: skip
     question = Question(
         Words(
             "All ranks start the same program at the same moment. Which ranks do nothing useful in step 1, and why?",
-            "第 1 步，所有 rank 同时开始运行同一个程序。哪些 rank 还没做任何有用的事？为什么？",
+            "所有 rank 同时开始运行同一个程序。第 1 步里，哪些 rank 没有做任何有用的事？为什么？",
         ),
         (
             Words("None: every rank sends something in every step.", "没有：每一步里每个 rank 都在发送。"),
@@ -74,7 +74,7 @@ def _draw() -> Drawn:
             f"a rank reaches. Waiting is the real cost of communication: later lessons keep more ranks busy. A rank "
             f"is not tied to a CPU core: with GPUs, each rank usually drives one, and eight ranks can share a single "
             f"GPU. Start four ranks with `unisono run -n 4 my.py`.",
-            f"rank {joined(waiting, '和')} 停在 `recv`。程序相同，但 `rank` 决定了走到哪几行。"
+            f"rank {joined(waiting, '和')} 停在 `recv`。程序相同，但执行到哪几行由 `rank` 决定。"
             f"等待才是通信的真正代价：后面几课就是让更多的 rank 忙起来。rank 不一定只用 CPU：有 GPU 时通常一个 rank "
             f"用一块，也可以八个 rank 共用一块。启动四个 rank：`unisono run -n 4 my.py`。",
         ),

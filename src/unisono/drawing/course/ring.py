@@ -26,10 +26,10 @@ def _ring() -> Drawn:
     sums = [trace.value(trace.levels, 0, each) for each in range(RANKS)]
     captions = [
         Caption(0, Words(
-            f"{RANKS} ranks, each with a list of {RANKS} numbers. The lists are to be summed, place by place: "
+            f"{RANKS} ranks, each with a list of {RANKS} numbers. The lists are to be summed, element by element: "
             f"{RANKS} chunks, {chunk_name(0)} to {chunk_name(RANKS - 1)}; a2 is chunk a of rank 2. Each rank may "
             f"talk only to its neighbours.",
-            f"{RANKS} 个 rank，每个有一列 {RANKS} 个数，要对应相加：共 {RANKS} 块，记作 {chunk_name(0)} 到 "
+            f"{RANKS} 个 rank，每个有一列 {RANKS} 个数，要逐个对应相加：共 {RANKS} 块，记作 {chunk_name(0)} 到 "
             f"{chunk_name(RANKS - 1)}；a2 是 rank 2 的 a 块。每个 rank 只与左右邻居通信。",
         )),
         Caption(1, Words(
@@ -78,9 +78,9 @@ def _ring() -> Drawn:
         2 if everyone else finished[when][0] // (RANKS - 1),
         Words(
             f"All of them, after step {when}; before that, none. A ring has no first and no last rank: every rank "
-            f"does the same work in every step, on a different chunk. Single sums are finished earlier: after step "
-            f"{half} rank {done[0][0]} has that of chunk {chunk_name(done[0][1])}, rank {done[1][0]} that of "
-            f"{chunk_name(done[1][1])}.",
+            f"does the same work in every step, on a different chunk. Individual sums are finished earlier: after "
+            f"step {half}, rank {done[0][0]} has the sum of chunk {chunk_name(done[0][1])}, and rank {done[1][0]} "
+            f"that of {chunk_name(done[1][1])}.",
             f"第 {when} 步之后所有 rank 同时得到，此前没有。环没有头也没有尾：每一步里，每个 rank 做的事都一样，"
             f"只是块不同。单独一块的和会早一些完成：第 {half} 步之后，rank {done[0][0]} 有 {chunk_name(done[0][1])} "
             f"块的，rank {done[1][0]} 有 {chunk_name(done[1][1])} 块的。",
@@ -98,10 +98,10 @@ def _halves() -> Drawn:
     half, last = first.levels, first.levels + second.levels
     captions = [
         Caption(0, Words(
-            f"{FEW} ranks, now with numbers. On the left, all-reduce is split in two: reduce-scatter, then "
-            f"all-gather. On the right, the ring does everything at once.",
-            f"{FEW} 个 rank，这次显示数字。左边把 all-reduce 拆成两个：先 reduce-scatter，再 all-gather；"
-            f"右边的环一次做完。",
+            f"{FEW} ranks, now with numbers. The first two pictures split an all-reduce in two: reduce-scatter, then "
+            f"all-gather. In the third, one ring does both.",
+            f"{FEW} 个 rank，这次显示数字。前两幅图把 all-reduce 拆成两个：先 reduce-scatter，再 all-gather；"
+            f"第三幅图里，一个环把两件事都做完。",
         )),
         Caption(half, Words(
             f"Reduce-scatter is finished. Ranks 0 to {FEW - 1} hold {joined(sums, 'and')}: one sum each, and no rank "
@@ -110,12 +110,12 @@ def _halves() -> Drawn:
             f"有整列。",
         )),
         Caption(half + 1, Words(
-            "All-gather starts from exactly these results. Compare each step with the all-reduce: the same chunks "
+            "All-gather starts from exactly these results. Compare each step with the third picture: the same chunks "
             "move between the same ranks.",
-            "all-gather 正是从这些结果开始。与右边的 all-reduce 逐步比较：移动的块相同，收发的 rank 也相同。",
+            "all-gather 正是从这些结果开始。与第三幅图的 all-reduce 逐步比较：移动的块相同，收发的 rank 也相同。",
         )),
         Caption(last, Words(
-            f"Both ways end with [{', '.join(map(str, sums))}] on every rank. Look at the program of the ring: its "
+            f"Both end with [{', '.join(map(str, sums))}] on every rank. Look at the program of the ring: its "
             f"two lines are the programs of the other two.",
             f"两种做法的结果相同：每个 rank 都有 [{', '.join(map(str, sums))}]。看环的程序：它只有两行，"
             f"正是另外两个程序。",
@@ -163,7 +163,7 @@ LESSON = Lesson(
         Page("five", Words("Five ranks, eight steps", "五个 rank，八步"),
              Words("Every chunk makes one trip around the ring to be summed, and a second one to be shared.",
                    "每一块绕环一圈求和，再绕一圈分发。"), _ring),
-        Page("halves", Words("Two halves", "两个一半"),
+        Page("halves", Words("Two halves", "前后两半"),
              Words("all-reduce = reduce-scatter + all-gather", "all-reduce = reduce-scatter + all-gather"), _halves),
     ),
 )  # fmt: skip

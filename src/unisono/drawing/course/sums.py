@@ -44,10 +44,10 @@ def _reduce() -> Drawn:
               f"如果不是 {RANKS} 个而是 {2 * RANKS} 个 rank，需要几步？"),
         *number_choices(twice, 2 * trace.levels, 2 * RANKS - 1),
         Words(
-            f"{twice}. Twice as many ranks cost a single step more, since the first step halves them: `unisono show "
-            f"reduce/tree -n {2 * RANKS}` shows it. {MANY:,} ranks need only {many}.",
-            f"{twice} 步。rank 多一倍，只多一步，因为第一步就减少一半：见 `unisono show reduce/tree -n {2 * RANKS}`。"
-            f"{MANY} 个 rank 也只要 {many} 步。",
+            f"{twice}. Twice as many ranks cost only one more step, because the first step halves their number: "
+            f"`unisono show reduce/tree -n {2 * RANKS}` shows it. {MANY:,} ranks need only {many}.",
+            f"{twice} 步。rank 多一倍，只多一步，因为第一步就让 rank 数减半："
+            f"见 `unisono show reduce/tree -n {2 * RANKS}`。{MANY} 个 rank 也只要 {many} 步。",
         ),
     )  # fmt: skip
     return scenes_page([trace.scene], captions, question, numbers=True)
@@ -84,8 +84,8 @@ def _broadcast() -> Drawn:
         *number_choices(both, RANKS, RANKS * (RANKS - 1)),
         Words(
             f"{reduce_messages} + {trace.proof.messages} = {both}. Every rank but the root sends its number once and "
-            f"receives the sum once. Together they are an all-reduce, the collective of this course; if every rank "
-            f"sent to every other, it would be {RANKS * (RANKS - 1)} messages.",
+            f"receives the sum once. Together they are an all-reduce, the main subject of this course; if every "
+            f"rank sent to every other, it would take {RANKS * (RANKS - 1)} messages.",
             f"{reduce_messages} + {trace.proof.messages} = {both} 条。除根以外，每个 rank 发一次自己的数，"
             f"收一次总和。两者合起来就是 all-reduce，也是这门课的主角；如果每个 rank 都发给所有其他 rank，则要 "
             f"{RANKS * (RANKS - 1)} 条。",

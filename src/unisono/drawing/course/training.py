@@ -66,12 +66,12 @@ def _data_parallel() -> Drawn:
         ),
         1,
         Words(
-            f"All start equal, and the all-reduce gives all the same gradients, bit for bit: Unisono proves this "
-            f"agreement for every algorithm. If the bits could differ, the models would drift apart. In memory DDP "
-            f"saves nothing: every rank holds {size_text(step.held(step.at('ready'), *STATES))} of parameters, "
-            f"gradients and Adam state.",
+            f"All ranks start with the same model, and the all-reduce gives them the same gradients, bit for bit: "
+            f"Unisono proves this agreement for every algorithm. If the bits could differ, the models would drift "
+            f"apart. DDP saves no memory: every rank holds {size_text(step.held(step.at('ready'), *STATES))} of "
+            f"parameters, gradients and Adam state.",
             f"起点相同，all-reduce 又让各 rank 的梯度逐位一致：对每个算法，Unisono 都证明了这种一致性。"
-            f"如果结果可以有差别，模型就会逐渐分叉。DDP 并不节省内存：每个 rank 都占用 "
+            f"如果各 rank 的结果有差别，模型就会逐渐偏离。DDP 并不节省内存：每个 rank 都占用 "
             f"{size_text(step.held(step.at('ready'), *STATES))} 的参数、梯度和 Adam 状态。",
         ),
     )
@@ -102,8 +102,8 @@ def _tensor_parallel() -> Drawn:
             f"{size_text(step.call(forward)['bytes'])}。所有 rank 都要等它，因为下一层需要 Y。",
         )),
         Caption(step.start(backward), Words(
-            "Backward it is the mirror image: the only all-reduce is that of the gradient of X.",
-            "反向传播正好对称：唯一的 all-reduce 是对 X 的梯度。",
+            "The backward pass is the mirror image: its only all-reduce sums the gradient of X.",
+            "反向传播正好对称：唯一的 all-reduce 对 X 的梯度求和。",
         )),
         Caption(step.last, Words(
             f"Each rank held {size_text(step.held(step.at('ready'), *STATES))}. A whole transformer layer needs "
@@ -126,10 +126,10 @@ def _tensor_parallel() -> Drawn:
         ),
         1,
         Words(
-            "At most one machine. Its all-reduces stand in the path of the computation, unlike those of DDP, so they "
-            "need the fastest links. Between machines, use data parallelism or ZeRO. `unisono plan --model llama-8b "
+            "At most one machine. Computation has to wait for its all-reduces, unlike those of DDP, so they need the "
+            "fastest links. Between machines, use data parallelism or ZeRO. `unisono plan --model llama-8b "
             "--gpus 64 --network dgx-h100` compares all combinations.",
-            "最多一台机器。与 DDP 不同，它的 all-reduce 挡在计算的路上，需要最快的链路。机器之间用数据并行或 ZeRO。"
+            "最多一台机器。与 DDP 不同，计算必须等待它的 all-reduce，所以需要最快的链路。机器之间用数据并行或 ZeRO。"
             "`unisono plan --model llama-8b --gpus 64 --network dgx-h100` 比较所有的组合。",
         ),
     )
@@ -146,8 +146,8 @@ def _zero3() -> Drawn:
     halves = (len(step.calls("all_gather")) + len(step.calls("reduce_scatter"))) // len(step.data["layers"])
     captions = [
         Caption(0, Words(
-            f"In DDP, every rank stored the same. Here nothing is stored twice: each rank has 1/{step.ranks} of "
-            f"every layer, {size_text(step.held(0, PARAMETERS, OPTIMIZER))} with its Adam state.",
+            f"In DDP, every rank stored the same data. Here nothing is stored twice: each rank has "
+            f"1/{step.ranks} of every layer, {size_text(step.held(0, PARAMETERS, OPTIMIZER))} with its Adam state.",
             f"在 DDP 中，每个 rank 存的都一样。这里没有任何内容重复保存：每个 rank 只有每一层的 1/{step.ranks}，连同 "
             f"Adam 状态共 {size_text(step.held(0, PARAMETERS, OPTIMIZER))}。",
         )),
@@ -222,13 +222,13 @@ def _experts() -> Drawn:
         )),
         Caption(step.start(dispatch), Words(
             f"Dispatch: an all-to-all sends every row to its experts. Rank 0 has {each} rows to send; "
-            f"{joined(rows[0], 'and')} of them for the experts of ranks {joined(range(step.ranks), 'and')}.",
+            f"{joined(rows[0], 'and')} of them go to the experts of ranks {joined(range(step.ranks), 'and')}.",
             f"分发：all-to-all 把每一行送到它的专家。rank 0 要送 {each} 行，其中 {joined(rows[0], '和')} 行分别送给 "
             f"rank {joined(range(step.ranks), '和')} 的专家。",
         )),
         Caption(step.start(combine), Words(
-            f"The experts have computed {joined(loads, 'and')} rows. Combine: the all-to-all backwards, and every "
-            f"result is back at its row.",
+            f"The experts have computed {joined(loads, 'and')} rows. Combine: the same all-to-all backwards "
+            f"returns every result to its row.",
             f"各专家分别算了 {joined(loads, '和')} 行。合并：方向相反的 all-to-all，每个结果回到原来的行。",
         )),
         Caption(step.start(step.calls("all_reduce")[0]), Words(
@@ -258,10 +258,10 @@ def _experts() -> Drawn:
 
 LESSON = Lesson(
     "training",
-    Words("Training on many ranks", "用许多 rank 训练"),
+    Words("Training on many ranks", "多 rank 训练"),
     Words(
-        "One training step, recorded on four real ranks, in four ways.",
-        "同一类训练步，在四个真实的 rank 上用四种方式记录下来。"),
+        "A training step in four variants, each recorded on four real ranks.",
+        "训练步的四种做法，都在四个真实的 rank 上记录。"),
     (
         Page("data-parallel", Words("DDP", "DDP"),
              Words(

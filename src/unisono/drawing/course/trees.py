@@ -21,7 +21,7 @@ def _tree() -> Drawn:
     captions = [
         Caption(0, Words(
             f"The ring needs {ring.levels} steps on {RANKS} ranks. If the vector is short, steps cost more than "
-            f"bytes: each message takes its time, however little it carries.",
+            f"bytes: each message takes time, however little it carries.",
             f"{RANKS} 个 rank 的环要走 {ring.levels} 步。向量很短时，步数比字节数更费时间：数据再少，"
             f"每条消息也要花时间。",
         )),
@@ -66,8 +66,8 @@ def _doubling() -> Drawn:
     partners = [next(dst for src, dst in trace.messages(level) if src == 0) for level in range(1, trace.levels + 1)]
     captions = [
         Caption(0, Words(
-            f"In the tree, most ranks wait: in step 3 only {len(tree.messages(3))} message moves. Can all ranks "
-                f"work in every step?",
+            f"In the tree, most ranks wait: in step 3, only {len(tree.messages(3))} message moves. Can all ranks "
+            f"work in every step?",
                 f"在树中，大部分 rank 都在等待：第 3 步只有 {len(tree.messages(3))} 条消息。"
             f"能不能让每个 rank 在每一步都有事做？",
         )),
@@ -78,10 +78,10 @@ def _doubling() -> Drawn:
             f"{trace.sum_text(1, 0)}。",
         )),
         Caption(2, Words(
-            f"Distance {partners[1]}: rank 0 now holds {trace.sum_text(2, 0)}. The number of summed ranks doubles "
-            f"with every step, on every rank.",
-            f"距离 {partners[1]}：rank 0 有了 {trace.sum_text(2, 0)}。每一步之后，每个 rank 上已求和的 rank "
-            f"数都翻一倍。",
+            f"Distance {partners[1]}: rank 0 now holds {trace.sum_text(2, 0)}. With every step, the sum on each "
+            f"rank covers twice as many ranks.",
+            f"距离 {partners[1]}：rank 0 有了 {trace.sum_text(2, 0)}。每一步之后，每个 rank 手里的和所含的 "
+            f"rank 数都翻一倍。",
         )),
         Caption(trace.levels, Words(
             f"Distance {partners[2]}, and all {RANKS} ranks are done at once: {trace.levels} steps, half as many as "
@@ -102,7 +102,7 @@ def _doubling() -> Drawn:
         1,
         Words(
             f"Bytes. In recursive doubling each rank sends the whole vector {trace.levels} times, in the ring only "
-            f"{ring.proof.busiest} of it. For 8 bytes the steps decide, for 1 GiB the bytes: lesson 8 shows where "
+            f"{ring.proof.busiest} of it. At 8 bytes the steps decide, at 1 GiB the bytes: lesson 8 shows where "
             f"the order changes. (The ring even has more messages: {ring.proof.messages} against "
             f"{trace.proof.messages}.)",
             f"字节数。递归倍增中每个 rank 要把整个向量发送 {trace.levels} 次，环只发送 {ring.proof.busiest}。8 "

@@ -134,7 +134,7 @@ ALL_REDUCE: Phases = {
     "all_reduce/swing": {
         "summing": Words(
             "Partners at distance 1, 1, 3, 5, ... on the ring swap halves of what they still have to sum, and each "
-            "adds the half that it keeps.",
+            "sums the half that it keeps.",
             "环上距离为 1、1、3、5……的 rank 各交出手里的一半，并把收到的数据加到留下的一半上。",
         ),
         "forwarding": Words(
@@ -154,7 +154,7 @@ ALL_REDUCE_FOLDED = {
     ),
     ("all_reduce/swing", "summing"): Words(
         "{size} is not a power of two: the ranks beyond it first add their data to a partner's; then partners at "
-        "distance 1, 1, 3, 5, ... swap halves, and each adds the half that it keeps.",
+        "distance 1, 1, 3, 5, ... swap halves, and each sums the half that it keeps.",
         "{size} 不是 2 的幂：多出的 rank 先把数据加到一个伙伴上；然后环上距离为 1、1、3、5……的 rank 各交出一半，"
         "并把收到的数据加到留下的一半上。",
     ),

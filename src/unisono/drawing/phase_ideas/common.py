@@ -37,7 +37,7 @@ BOTH_WAYS_SHARES = Words(
     "每一块同时朝两个方向绕环；走半圈（{steps} 步）就传到所有 rank。",
 )
 HALVING = Words(
-    "Partners swap halves of what they still have to sum, and each adds the half that it keeps; after {steps_} each "
+    "Partners swap halves of what they still have to sum, and each sums the half that it keeps; after {steps_} each "
     "rank owns one finished sum.",
     "通信双方各交出手里的一半，并把收到的数据加到留下的一半上；{steps} 步之后，每个 rank 各得到一块最终的和。",
 )

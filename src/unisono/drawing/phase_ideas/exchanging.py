@@ -19,8 +19,8 @@ EXCHANGING: Phases = {
             "每个 rank 把留给自己的一块复制到输出。",
         ),
         "forwarding": Words(
-            "In every step, each rank sends one chunk to the right and receives one from the left, over distance 1 "
-            "first, then 2, 3, ...: {steps_} in all.",
+            "In every step, each rank sends one chunk to the right and receives one from the left, first "
+            "over distance 1, then 2, 3, ...: {steps_} in all.",
             "{steps} 步中的每一步，每个 rank 都向右发出一块、从左收到一块：距离依次为 1、2、3 等等。",
         ),
     },
@@ -38,7 +38,7 @@ EXCHANGING: Phases = {
     "all_to_all/hierarchical": {
         "local work": [
             Words(
-                "Each rank puts the chunks that it forwards itself on its shelf of scratch slots.",
+                "Each rank puts the chunks that it forwards itself into its scratch slots.",
                 "每个 rank 把由自己转发的块放进暂存块。",
             ),
             Words(
@@ -52,7 +52,7 @@ EXCHANGING: Phases = {
                 "在每个节点内，去往其他节点同一个 rank 的块集中到一个 rank 上，共 {steps} 步。",
             ),
             Words(
-                "Each bundle goes to its receiver in another node as one message: {messages_}, with {nodes_}.",
+                "Each bundle goes to its receiver in another node as one message: {messages_} between {nodes_}.",
                 "每一批块合成一条消息，发给其他节点的接收者：{nodes} 个节点之间共 {messages} 条消息。",
             ),
         ],
@@ -81,7 +81,7 @@ EXCHANGING: Phases = {
             "在每个节点内，各 rank 告诉代表 rank 自己已到达。",
         ),
         "barrier": Words(
-            "The leaders of the {nodes_} tell each other that their nodes are complete.",
+            "The leaders of the {nodes_} tell each other that all ranks of their nodes have arrived.",
             "{nodes} 个节点的代表 rank 互相告知本节点已到齐。",
         ),
         "broadcast": Words(

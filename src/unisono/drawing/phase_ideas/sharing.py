@@ -39,8 +39,8 @@ SHARING: Phases = {
     },
     "all_gather/pat": {
         "forwarding": Words(
-            "A binomial tree grows from every rank at once, far hops first, while bundles are small; after {steps_} "
-            "every rank has all {chunks_}.",
+            "A binomial tree grows from every rank at once; far hops come first, while messages are small; after "
+            "{steps_} every rank has all {chunks_}.",
             "每个 rank 各以自己为根，同时展开一棵二项树，先传远的，因为那时消息还小；"
             "{steps} 步之后，每个 rank 都有全部 {chunks} 块。",
         ),
@@ -55,8 +55,8 @@ SHARING: Phases = {
     },
     "all_gather/hierarchical": {
         "forwarding": Words(
-            "First ranks with the same position in their nodes share chunks between the {nodes_}, then each node "
-            "shares them inside: a chunk enters a node once.",
+            "First ranks with the same position in their nodes share chunks between the {nodes_}, then the "
+            "ranks of each node share them: a chunk enters a node once.",
             "节点内序号相同的 rank 先在 {nodes} 个节点之间交换各块，再在节点内分享：每块只进入每个节点一次。",
         ),
     },
@@ -96,13 +96,13 @@ SHARING: Phases = {
 SHARING_FOLDED = {
     ("all_gather/recursive_doubling", "forwarding"): Words(
         "{size} is not a power of two: the ranks beyond it first hand their chunks to a partner; then partners at "
-        "distance 1, 2, 4, ... swap all they hold, and finally the others get the result.",
+        "distance 1, 2, 4, ... swap all they hold; finally, the ranks beyond it get the result.",
         "{size} 不是 2 的幂：多出的 rank 先把自己的块交给一个伙伴；然后距离为 1、2、4……的 rank 交换手里的全部块，"
         "最后把结果交给多出的 rank。",
     ),
     ("reduce_scatter/recursive_halving", "summing"): Words(
         "{size} is not a power of two: the ranks beyond it first add their data to a partner's; then partners swap "
-        "halves and add them, and finally the others get their sums.",
+        "halves and add them; finally, the ranks beyond it get their sums.",
         "{size} 不是 2 的幂：多出的 rank 先把数据加到一个伙伴上；然后通信双方各交出一半并相加，"
         "最后把和交给多出的 rank。",
     ),

@@ -28,13 +28,12 @@ struct FloatBits;
 template <>
 struct FloatBits<float> {
     using Bits = u32;
-    static constexpr Bits nan = 0x7fc00000u, quiet = 0x00400000u, sign = 0x80000000u, infinity = 0x7f800000u;
+    static constexpr Bits nan = 0x7fc00000u, quiet = 0x00400000u;
 };
 template <>
 struct FloatBits<double> {
     using Bits = u64;
-    static constexpr Bits nan = 0x7ff8000000000000ull, quiet = 0x0008000000000000ull, sign = 0x8000000000000000ull,
-                          infinity = 0x7ff0000000000000ull;
+    static constexpr Bits nan = 0x7ff8000000000000ull, quiet = 0x0008000000000000ull;
 };
 
 // Replaces any NaN by the canonical one, as bits.
@@ -102,17 +101,11 @@ struct Complex {
     static DEVICE_MEMBER Divisor divisor(u32 size) { return static_cast<T>(1) / static_cast<T>(size); }
 
     // Divides as numpy does by a complex number whose imaginary part is 0: it multiplies by the inverse, and adds the
-    // other part times 0, so that an infinite part makes the other part NaN: the one that x86 processors generate.
-    static DEVICE_MEMBER Bits part(T value, T nothing, T other, T inverse) {
-        if (value != value) return bits_as<Bits>(value) | B::quiet;
-        if (other != other) return bits_as<Bits>(other) | B::quiet;
-        if ((bits_as<Bits>(other) & ~B::sign) == B::infinity) return B::nan | B::sign;
-        return bits_as<Bits>((value + nothing) * inverse);
-    }
+    // other part times 0, so that an infinite part makes the other part NaN.
     static DEVICE_MEMBER Raw divide(Raw raw, Divisor inverse) {
         const Wide v = widen(raw);
-        return Packing::pack(part(v.real, v.imaginary * static_cast<T>(0), v.imaginary, inverse),
-                             part(v.imaginary, -(v.real * static_cast<T>(0)), v.real, inverse));
+        return Packing::pack(settled((v.real + v.imaginary * static_cast<T>(0)) * inverse),
+                             settled((v.imaginary - v.real * static_cast<T>(0)) * inverse));
     }
 };
 

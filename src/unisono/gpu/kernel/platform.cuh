@@ -14,8 +14,8 @@
 #include "launch.cuh"
 
 #if defined(UNISONO_HOST)
-#include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -96,7 +96,8 @@ DEVICE void store_relaxed(u32* to, u32 value) { std::atomic_ref(*to).store(value
 DEVICE void store_relaxed(u64* to, u64 value) { std::atomic_ref(*to).store(value, std::memory_order_relaxed); }
 DEVICE bool claim(u32* flag) { return std::atomic_ref(*flag).exchange(1) == 0; }
 DEVICE void add_relaxed(u32* to, u32 value) { std::atomic_ref(*to).fetch_add(value, std::memory_order_relaxed); }
-DEVICE void rest(u32) { sched_yield(); }
+// On the host, all ranks share few cores: a thread that polls would take them from the rank that it waits for.
+DEVICE void rest(u32) { usleep(200); }
 DEVICE u64 now_ns() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
