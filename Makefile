@@ -9,7 +9,7 @@ CODE := src tests tools examples
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test compiled site-test hosts-test gpu-test sanitize aarch64 proofs stress soundness lint style docs site screenshots golden peers torch-suite interop wheels clean
+.PHONY: venv demo check browser test compiled site-test hosts-test gpu-test sanitize aarch64 proofs stress churn soundness lint style docs site screenshots golden peers torch-suite interop wheels clean
 
 venv: $(INSTALLED)
 
@@ -96,6 +96,11 @@ soundness: venv
 sanitize: venv
 	$(BIN)/pip install --quiet --group sanitize
 	$(BIN)/python tools/sanitize.py
+
+# Ranks of real jobs are killed and stopped at random moments, in calls, split, shrink and grow (minutes); and every
+# interleaving of the survivors' agreement on four ranks.
+churn: venv
+	$(BIN)/pytest -m long tests/comm/test_churn.py tests/engine/test_shrink_model.py
 
 # The engine for aarch64, built by Debian's cross-compiler and run by an emulator, in build/aarch64 (minutes):
 # apt-get install g++-aarch64-linux-gnu qemu-user. `make test` compiles a few files.

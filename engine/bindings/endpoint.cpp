@@ -193,6 +193,32 @@ class PyEndpoint : public FastPath {
         check_process();
         return endpoint_.reserve_space(bytes);
     }
+    void break_to_shrink() {
+        check_process();
+        endpoint_.break_to_shrink();
+    }
+    // Returns the members and the offset of the communicator of the survivors. Calls that were started fail first, and
+    // no thread uses their arrays afterwards.
+    std::pair<std::vector<std::uint32_t>, std::uint64_t> agree_on_survivors(PyEndpoint& first, double timeout_s) {
+        check_process();
+        std::optional<Survivors> found;
+        guarded([&] {
+            endpoint_.break_to_shrink();
+            collectives_->stop();
+            transfer_queue_->stop();
+            found = endpoint_.agree_on_survivors(first.endpoint_, nanoseconds(timeout_s));
+        });
+        if (!found) throw std::logic_error("the agreement was interrupted without an exception");
+        return {found->members, found->offset};
+    }
+    bool settle_growth(std::uint64_t attempt, bool success) {
+        check_process();
+        return endpoint_.settle_growth(attempt, success);
+    }
+    void meet(double timeout_s) {
+        check_process();
+        guarded([&] { endpoint_.meet(nanoseconds(timeout_s)); });
+    }
     std::uint64_t memory_in_use() const { return endpoint_.memory_in_use(); }
     std::uint64_t sent_bytes() const { return endpoint_.traffic.bytes(); }
     std::uint64_t sent_far_bytes() const { return endpoint_.sent_far_bytes(); }
@@ -338,6 +364,10 @@ void bind_endpoint(nb::module_& module) {
         .def("raise_if_broken", &PyEndpoint::raise_if_broken)
         .def_prop_ro("broken", &PyEndpoint::broken)
         .def("reserve_space", &PyEndpoint::reserve_space, nb::arg("size_bytes"))
+        .def("break_to_shrink", &PyEndpoint::break_to_shrink)
+        .def("agree_on_survivors", &PyEndpoint::agree_on_survivors, nb::arg("first"), nb::arg("timeout_s"))
+        .def("settle_growth", &PyEndpoint::settle_growth, nb::arg("attempt"), nb::arg("success"))
+        .def("meet", &PyEndpoint::meet, nb::arg("timeout_s"))
         .def("memory_in_use", &PyEndpoint::memory_in_use)
         .def("sent_bytes", &PyEndpoint::sent_bytes)
         .def("sent_far_bytes", &PyEndpoint::sent_far_bytes)

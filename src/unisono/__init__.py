@@ -26,6 +26,7 @@ from unisono.errors import (
     CommError,
     DeadlockError,
     EngineMissing,
+    Excluded,
     GoalError,
     GradientError,
     HazardError,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from unisono.algorithms.user_files import resolve as find
     from unisono.bootstrap.environment import RankIdentity
     from unisono.bootstrap.tls import Tls
-    from unisono.comm import Communicator, GpuWork, Work, connect
+    from unisono.comm import Communicator, GpuWork, Work, connect, join
     from unisono.comm.explain_call import explain_call as explain
     from unisono.drawing import draw
     from unisono.launch.spawn import spawn
@@ -68,11 +69,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "EngineMissing", "GoalError",
-    "GpuWork", "GradientError", "HazardError", "InternalError", "MismatchError", "PeerLost", "Plan", "Prediction",
-    "Proof", "RankIdentity", "Schedule", "ScheduleError", "Tls", "UnisonoError", "UnmatchedError", "UsageError",
-    "Work", "algorithm", "backwards", "codecs", "collectives", "combine", "connect", "copy", "draw", "errors",
-    "explain", "find", "mapped", "one", "one_per_rank", "plan", "play", "prove", "read_run", "recv", "recv_reduce",
+    "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "EngineMissing", "Excluded",
+    "GoalError", "GpuWork", "GradientError", "HazardError", "InternalError", "MismatchError", "PeerLost", "Plan",
+    "Prediction", "Proof", "RankIdentity", "Schedule", "ScheduleError", "Tls", "UnisonoError", "UnmatchedError",
+    "UsageError", "Work", "algorithm", "backwards", "codecs", "collectives", "combine", "connect", "copy", "draw",
+    "errors", "explain", "find", "join", "mapped", "one", "one_per_rank", "plan", "play", "prove", "read_run", "recv",
+    "recv_reduce",
     "send", "simulate", "spawn", "tracing",
 ]  # fmt: skip
 
@@ -82,7 +84,7 @@ _WITH_TORCH = ("Options", "parallel", "torch_backend")
 _LAZY = {
     "Communicator": "unisono.comm", "GpuWork": "unisono.comm", "Options": "unisono.torch_backend",
     "Proof": "unisono.verifier", "RankIdentity": "unisono.bootstrap.environment", "Tls": "unisono.bootstrap.tls",
-    "Work": "unisono.comm", "connect": "unisono.comm",
+    "Work": "unisono.comm", "connect": "unisono.comm", "join": "unisono.comm",
     "draw": "unisono.drawing", "explain": "unisono.comm.explain_call:explain_call",
     "find": "unisono.algorithms.user_files:resolve", "Plan": "unisono.planner", "plan": "unisono.planner.plan:plan",
     "play": "unisono.player", "prove": "unisono.verifier",

@@ -13,7 +13,8 @@
     │   ├── CollectiveTimeout(TimeoutError)
     │   ├── PeerLost(ConnectionError)
     │   ├── MismatchError
-    │   └── Aborted
+    │   ├── Aborted
+    │   └── Excluded                  the other ranks continue without this one
     ├── GradientError(ArithmeticError)   a gradient is not a number    .rank .parameter
     ├── EngineMissing(ImportError)       this installation has no native engine
     └── InternalError                 a bug in Unisono
@@ -226,6 +227,10 @@ class MismatchError(CommError):
 
 class Aborted(CommError):
     """The communicator was aborted."""
+
+
+class Excluded(CommError):
+    """The other ranks have agreed to continue without this one (``Communicator.shrink``); ``rank`` is this rank."""
 
 
 class GradientError(UnisonoError, ArithmeticError):

@@ -164,8 +164,10 @@ def abort_or_wait(rank: Rank) -> None:
         dist.all_reduce(torch.ones(8))
 
 
-def test_a_rank_that_aborts_the_group_is_named_by_the_waiting_rank(tmp_path):
-    with job(tmp_path, abort_or_wait) as running:
-        running.outcome(1).check_raised("Aborted", "rank 0")
-        assert running.outcome(1).at - running.reported(1)["waiting"] < SOON_S
+@pytest.mark.parametrize("size", [2, 5])
+def test_a_rank_that_aborts_the_group_is_named_by_every_waiting_rank(tmp_path, size):
+    with job(tmp_path, abort_or_wait, size) as running:
+        for rank in range(1, size):
+            running.outcome(rank).check_raised("Aborted", "rank 0")
+            assert running.outcome(rank).at - running.reported(rank)["waiting"] < SOON_S
         assert running.outcome(0).code == 0, running.output(0)

@@ -1,8 +1,9 @@
 // One rank's end of a communicator: the shared memory, what the ranks tell each other through it, and waiting.
 //
-// Endpoint is implemented in four files of src/shm: endpoint.cpp (the memory, and the announcement of calls),
-// endpoint_waiting.cpp (waiting and waking), endpoint_faults.cpp (the description and the report of faults) and
-// endpoint_timeout.cpp (the search for the rank that holds up the others).
+// Endpoint is implemented in five files of src/shm: endpoint.cpp (the memory, and the announcement of calls),
+// endpoint_waiting.cpp (waiting and waking), endpoint_faults.cpp (the description and the report of faults),
+// endpoint_timeout.cpp (the search for the rank that holds up the others) and survivors.cpp (the agreement after a
+// fault).
 #pragma once
 
 #include <atomic>
@@ -26,6 +27,7 @@
 #include "unisono/memory.hpp"
 #include "unisono/peers.hpp"
 #include "unisono/rank_names.hpp"
+#include "unisono/survivors.hpp"
 #include "unisono/traffic_meter.hpp"
 #include "unisono/waiting.hpp"
 
@@ -171,6 +173,16 @@ class Endpoint {
     }
     Board& board(std::size_t rank) const { return *reinterpret_cast<Board*>(base_ + layout.board(rank)); }
 
+    // Breaks the communicator, unless it is broken already, so that every rank leaves its calls.
+    void break_to_shrink();
+    // Agrees with the other ranks of the broken communicator on the members of the next one; see SurvivorVote::agree.
+    // `first` is the first endpoint in the file.
+    std::optional<Survivors> agree_on_survivors(Endpoint& first, Nanoseconds timeout);
+    // Settles an attempt to grow, counted from 1, for all ranks: the first rank that settles it decides. Returns
+    // whether it has succeeded.
+    bool settle_growth(std::uint64_t attempt, bool success);
+    // Returns when every rank has called this.
+    void meet(Nanoseconds timeout);
     // Announces that this rank makes no further calls. The last rank to close returns the memory.
     void close();
     // Called in a forked child, which does not have the shared memory.
@@ -214,7 +226,8 @@ class Endpoint {
     void open_far_channel(std::size_t channel);
     void write_report(const FaultReport& report);
     void check_far_ranks(const std::function<bool()>& ready, const Wait& what);
-    std::uint32_t near_ranks() const;
+    bool all_have_left() const;
+    FaultReport exclusion() const;
 
     [[noreturn]] void report_far_peer_lost(std::uint32_t peer, const std::string& reason, const Wait& what);
     [[noreturn]] void report_peer_closed(const Wait& what);
@@ -231,6 +244,7 @@ class Endpoint {
 
     std::byte* base_ = nullptr;
     Control* control_ = nullptr;
+    std::optional<SurvivorVote> survivor_vote_;
     Peers peers_;
     JobBoard job_board_;
     std::unique_ptr<FarLink> far_;  // nullptr if all ranks are on this host

@@ -46,9 +46,20 @@ struct Geometry {
 };
 
 // The reason why a communicator can no longer be used. The first rank to notice reports it to all others.
-enum class Fault : std::uint32_t { none, peer_lost, timeout, mismatch, aborted, interrupted, no_memory, internal, gpu };
+enum class Fault : std::uint32_t {
+    none,
+    peer_lost,
+    timeout,
+    mismatch,
+    aborted,
+    interrupted,
+    no_memory,
+    internal,
+    gpu,
+    excluded
+};
 inline constexpr std::array fault_names{"none",        "peer_lost", "timeout",  "mismatch", "aborted",
-                                        "interrupted", "no_memory", "internal", "gpu"};
+                                        "interrupted", "no_memory", "internal", "gpu",      "excluded"};
 
 struct FaultReport {
     Fault fault = Fault::none;
@@ -60,10 +71,13 @@ struct Control {
     // 0: not broken; 1: the report is being written; 2: it can be read.
     alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> broken;
     FaultReport report;
-    alignas(cache_line_pair_bytes) std::atomic<std::uint32_t> closed;  // ranks that have closed the communicator
     // The offset at which the next communicator may begin (see Endpoint::reserve_space). In the first one of a file
     // only.
     alignas(cache_line_pair_bytes) std::atomic<std::uint64_t> file_end;
+    // The rank whose proposal of the next communicator is in effect, plus one; 0: none (survivors.hpp).
+    std::atomic<std::uint32_t> decided;
+    // The last attempt to grow that has been settled, times two, plus one if it succeeded (docs/adr/0072).
+    std::atomic<std::uint64_t> growth;
 };
 
 // A call that a rank has announced.
@@ -101,6 +115,10 @@ inline constexpr std::size_t remembered_calls = 16;
 inline constexpr std::size_t remembered_texts = 16;
 inline constexpr std::size_t text_bytes = 160;
 
+// The part of a rank in the agreement of the survivors. A rank that the user has interrupted withdraws.
+enum class Vote : std::uint32_t { none, posted, withdrawn };
+inline constexpr std::size_t most_survivors = 4096;
+
 // The state that a rank publishes for the others. Only its own rank writes here, except to the wake word.
 struct Board {
     // The number of threads of this rank that sleep on the wake word.
@@ -116,6 +134,13 @@ struct Board {
     } job_entry;                 // in the first communicator of a file only: see job_board.hpp
     alignas(cache_line_pair_bytes) CallRecord recent[remembered_calls];
     char texts[remembered_texts][text_bytes];
+    // The agreement on the members of the next communicator, after this one has broken.
+    alignas(cache_line_pair_bytes) std::atomic<Vote> vote;
+    std::atomic<std::uint32_t> arrived;  // in the communicator, by Endpoint::meet
+    struct Proposal {
+        std::uint64_t offset;  // of the next communicator in the file
+        std::uint64_t members[most_survivors / 64];
+    } proposal;  // written once, before Control::decided
 };
 static_assert(sizeof(Board) <= page_bytes);
 

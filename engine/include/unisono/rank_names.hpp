@@ -25,6 +25,8 @@ class RankNames {
     std::string value(std::uint32_t rank, int process) const;
     // Returns a detail that lists the group; an empty text if the ranks are numbered as in the job.
     std::string group() const;
+    // Returns these ranks of the communicator as ranks of the job, with commas; of a long list, the first ones.
+    std::string listed(const std::vector<std::uint32_t>& ranks) const;
 
   private:
     std::vector<std::uint32_t> job_ranks_;  // empty if the ranks are numbered as in the job

@@ -49,4 +49,11 @@ std::string RankNames::group() const {
     return message.text();
 }
 
+std::string RankNames::listed(const std::vector<std::uint32_t>& ranks) const {
+    std::string text;
+    for (std::size_t index = 0; index < std::min(ranks.size(), most_listed); ++index)
+        text += (index > 0 ? ", " : "") + std::to_string(job_rank(static_cast<int>(ranks[index])));
+    return ranks.size() > most_listed ? text + ", ..." : text;
+}
+
 }  // namespace unisono

@@ -69,6 +69,7 @@ Endpoint::Endpoint(Settings requested)
     allocate_shared(settings.file, settings.offset, books.bytes);
     base_ = settings.memory != nullptr ? settings.memory : map_memory(settings, layout.bytes());
     control_ = reinterpret_cast<Control*>(base_);
+    survivor_vote_.emplace(*this, control_->decided);
     opened_bytes_ = books.bytes;
     if (settings.offset == 0) board(settings.rank).job_entry.process = ::getpid();
     if (settings.courier == nullptr) return;
@@ -107,18 +108,26 @@ std::uint64_t Endpoint::reserve_space(std::uint64_t bytes) {
 void Endpoint::close() {
     if (closed_) return;
     closed_ = true;
-    board(settings.rank).closed.store(1, std::memory_order_release);
+    board(settings.rank).closed.store(1);
     wake_host();
     if (far_) far_->leave();
-    if (control_->closed.fetch_add(1) + 1 == near_ranks())
+    if (all_have_left())
         ::fallocate(settings.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     static_cast<off_t>(settings.offset + layout.before_channels().bytes),
                     static_cast<off_t>(layout.bytes() - layout.before_channels().bytes));
 }
 
-std::uint32_t Endpoint::near_ranks() const {
-    return settings.geometry.size -
-           static_cast<std::uint32_t>(std::count(settings.far.begin(), settings.far.end(), true));
+// Returns whether no rank of this host uses the memory any more. Ranks that ended, or that the others have excluded,
+// never close it.
+bool Endpoint::all_have_left() const {
+    std::vector<bool> left(settings.geometry.size);
+    for (const std::uint32_t rank : peers_.lost()) left[rank] = true;
+    const auto survivors = survivor_vote_->result();
+    for (std::uint32_t rank = 0; rank < settings.geometry.size; ++rank) {
+        if (settings.is_far(rank) || left[rank] || board(rank).closed.load() != 0) continue;
+        if (!survivors || std::binary_search(survivors->members.begin(), survivors->members.end(), rank)) return false;
+    }
+    return true;
 }
 
 void Endpoint::open_far_channel(std::size_t channel) {

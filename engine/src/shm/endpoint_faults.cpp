@@ -44,6 +44,7 @@ void Endpoint::write_report(const FaultReport& report) {
 }
 
 FaultReport Endpoint::fault_report() const {
+    if (survivor_vote_->excludes(settings.rank)) return exclusion();
     // The rank that began to write the report may have died before it finished, so the wait is limited.
     for (int look = 0; look < (far_ ? 5000 : 1000); ++look) {
         const std::uint32_t state = control_->broken.load(std::memory_order_acquire);
@@ -55,6 +56,19 @@ FaultReport Endpoint::fault_report() const {
     unknown.fault = Fault::peer_lost;
     std::strncpy(unknown.text, "reporter_died", sizeof unknown.text - 1);
     return unknown;
+}
+
+// Describes to this rank that the others continue without it.
+FaultReport Endpoint::exclusion() const {
+    FaultReport report;
+    report.fault = Fault::excluded;
+    report.culprit = names.job_rank(static_cast<int>(settings.rank));
+    const std::string text = FaultMessage("excluded")
+                                 .with_value("rank", own_value())
+                                 .with("survivors", names.listed(survivor_vote_->result()->members))
+                                 .text();
+    std::strncpy(report.text, text.c_str(), sizeof report.text - 1);
+    return report;
 }
 
 void Endpoint::fail(Fault fault, int culprit, const FaultMessage& message) {

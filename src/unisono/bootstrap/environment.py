@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
@@ -174,6 +175,21 @@ def job_trace(environ: Mapping[str, str] = os.environ) -> JobTrace | None:
     return JobTrace(folder, int(rank), run, int(base_ns))
 
 
+def job_join_address(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the address at which processes join the job, if the launcher states it (``bootstrap/admission.py``)."""
+    return environ.get("UNISONO_JOIN_ADDRESS", "")
+
+
+def new_join_address() -> str:
+    """Return the address at which processes join a new job: a name and a secret."""
+    return f"{secrets.token_hex(8)}:{secrets.token_hex(32)}"
+
+
+def must_join(environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the launcher has started this process to join a job that is running."""
+    return environ.get("UNISONO_JOIN", "") == "1"
+
+
 def trace_request(base_ns: int, run: str, folder: str) -> str:
     """Return the request for a trace, as ``environment_of_rank`` takes it; see JobTrace for the parameters."""
     return f"{base_ns}:{run}:{folder}"
@@ -195,12 +211,14 @@ def is_launched_by_unisono(environ: Mapping[str, str] = os.environ) -> bool:
 
 def environment_of_rank(
     rank: int, size: int, job: str, environ: Mapping[str, str] = os.environ, *, trace: str | None = None,
-    local: tuple[int, int] | None = None, network: JobNetwork | None = None,
+    local: tuple[int, int] | None = None, network: JobNetwork | None = None, join_address: str = "",
+    joins: bool = False,
 ) -> dict[str, str]:  # fmt: skip
     """Return the environment of a rank of ``unisono run``: that of the launcher, without the variables of other jobs.
 
     ``trace``: the request for a trace (``trace_request``). ``local`` and ``network``, in a job on
-    several hosts: the rank and the number of ranks on this host, and the rendezvous.
+    several hosts: the rank and the number of ranks on this host, and the rendezvous. ``join_address`` is
+    that of an elastic job, and ``joins`` says that the rank joins it while it is running.
     """
     inherited = {name: value for name, value in environ.items() if not _is_of_another_job(name)}
     own = {"UNISONO_RANK": str(rank), "UNISONO_SIZE": str(size), "UNISONO_JOB": job}
@@ -208,6 +226,8 @@ def environment_of_rank(
         own["UNISONO_TRACE"] = trace
     if local is not None:
         own |= {"UNISONO_LOCAL_RANK": str(local[0]), "UNISONO_LOCAL_SIZE": str(local[1])}
+    if join_address:
+        own |= {"UNISONO_JOIN_ADDRESS": join_address, "UNISONO_JOIN": "1" if joins else "0"}
     if network is not None:
         own |= {"UNISONO_RENDEZVOUS": network.address, "UNISONO_TOKEN": network.token}
         if network.transport:

@@ -11,9 +11,12 @@ import os
 from contextlib import suppress
 from typing import NamedTuple
 
+from unisono.bootstrap import messages
 from unisono.bootstrap.environment import RankIdentity
+from unisono.errors import Aborted
 
 NAME = "faults"
+ENDING = "ending"
 
 
 class FaultRecord(NamedTuple):
@@ -26,6 +29,18 @@ class FaultRecord(NamedTuple):
 def make_fault_log(directory: str) -> None:
     """Make an empty log in the directory of a job."""
     os.close(os.open(os.path.join(directory, NAME), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def mark_ending(directory: str) -> None:
+    """Note in the directory of a job that a rank has ended well: processes that are to join are no longer needed."""
+    with suppress(FileExistsError):
+        os.close(os.open(os.path.join(directory, ENDING), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def check_not_ending(directory: str) -> None:
+    """Raise Aborted if a rank of the job has ended well."""
+    if os.path.exists(os.path.join(directory, ENDING)):
+        raise Aborted(messages.JOB_IS_ENDING())
 
 
 def open_fault_log(identity: RankIdentity) -> int | None:

@@ -18,8 +18,8 @@ from typing import Any
 
 from unisono.bootstrap import messages
 from unisono.bootstrap.framing import Connection
-from unisono.bootstrap.handshake import LONGEST_HELLO
-from unisono.errors import CommError
+from unisono.bootstrap.handshake import LONGEST_HELLO, PREAMBLE_BYTES, PROTOCOL, protocol_of
+from unisono.errors import CommError, MismatchError
 
 HELLO_S = 5.0  # the time that a connection has to send its hello
 MOST_UNKNOWN = 64  # connections without a hello, beside one for each rank
@@ -82,6 +82,22 @@ class Intake:
     def has_proved(self, connection: Connection) -> bool:
         """Return whether a connection has proved that it belongs to the job."""
         return self.achieved.get(connection) == PROVED
+
+    def prove(self, connection: Connection, secret: str) -> bool:
+        """Return whether the connection has proved that it knows the secret; one that cannot is closed."""
+        if self.has_proved(connection):
+            return True
+        if len(connection.received) < PREAMBLE_BYTES:
+            return False
+        protocol = protocol_of(bytes(connection.received[:PREAMBLE_BYTES]), secret)
+        if protocol is None:
+            self.drop(connection)
+            return False
+        if protocol != PROTOCOL:
+            raise MismatchError(messages.OTHER_VERSION(process=connection.process))
+        del connection.received[:PREAMBLE_BYTES]
+        self.achieved[connection] = PROVED
+        return True
 
     def _make_room(self) -> None:
         least = min(self.unknown, key=lambda connection: self.achieved.get(connection, SILENT))  # the oldest of them

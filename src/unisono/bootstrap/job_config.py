@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from unisono.bootstrap.environment import job_join_address, new_join_address
 from unisono.compiler.geometry import DEPTH as DEPTH
 from unisono.compiler.geometry import STAGING_BYTES as STAGING_BYTES
 from unisono.costs.rates import rates_for
@@ -37,6 +38,7 @@ class JobConfig:
     link_rate: float = 0.0  # bytes per second of the links between hosts; 0: not known, MEASURE: to be measured
     rates: dict[str, float] = field(default_factory=dict)  # of the network, where they are not the default
     network: dict[str, Any] = field(default_factory=dict)  # costs/network_model.py; empty: this machine
+    join_address: str = ""  # NAME:SECRET, by which processes join the job later (admission.py)
 
 
 def own_resources() -> dict[str, list[int]]:
@@ -45,10 +47,12 @@ def own_resources() -> dict[str, list[int]]:
 
 
 def job_config(
-    resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int, tuning: Tuning, link_rate: float = 0.0
-) -> dict[str, Any]:
+    resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int, tuning: Tuning, link_rate: float = 0.0,
+    join_address: str = "",
+) -> dict[str, Any]:  # fmt: skip
     """Return the configuration of a job, given the resources of its ranks, by host.
 
+    ``join_address`` is by default that of the launcher, or a new one.
     Ranks choose an algorithm by the configuration, so it is the same on all hosts: the one with the fewest cores for
     each rank counts.
     """
@@ -60,6 +64,9 @@ def job_config(
     network = tuning.get("network", {})
     if oversubscribed and not network:  # which states the costs of its ranks
         rates["ranks_per_core"] = max(ranks / count for count, ranks in cores)
+    address = join_address or job_join_address() or new_join_address()
     return asdict(
-        JobConfig(staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate, rates, network)
+        JobConfig(
+            staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate, rates, network, address
+        )
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unisono import _engine
 from unisono.bootstrap import messages
@@ -18,6 +18,10 @@ from unisono.bootstrap.host_clock import HostClock
 from unisono.bootstrap.job_config import TRANSFER_BYTES
 from unisono.compiler.geometry import DEPTH, TRACKS_BETWEEN_HOSTS
 from unisono.errors import CommError, UsageError
+
+if TYPE_CHECKING:
+    from unisono.bootstrap.admission import Admission
+    from unisono.bootstrap.environment import RankIdentity
 
 SMALLEST_STAGING_BYTES = 64 * 1024
 SPARE_NUMBER = 1  # of the spare duplicate of a first communicator, counted from the number of that communicator
@@ -131,6 +135,8 @@ class JobResources:
         self.numbers = Numbers() if courier is None else courier.numbers
         self.first: _engine.Endpoint | None = None
         self.clock = HostClock(None, [])
+        self.identity: RankIdentity | None = None  # of this process in the job, if the memory is that of a job
+        self.admission: Admission | None = None  # that this rank has begun
         self._open_links = 0
 
     def add_link(self) -> None:
@@ -140,8 +146,11 @@ class JobResources:
             self.courier.add_user(self)
 
     def remove_link(self) -> None:
-        """Leave the courier with the last link."""
+        """Stop admitting processes, and leave the courier, with the last link."""
         self._open_links -= 1
+        if self._open_links == 0 and self.admission is not None:
+            self.admission.close()
+            self.admission = None
         if self._open_links == 0 and self.courier is not None:
             self.courier.remove_user(self)
 

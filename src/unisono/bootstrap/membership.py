@@ -50,7 +50,8 @@ class Link:
     says which ranks are far; by default, none is. ``processes`` has 0 for ranks that are far. ``number`` is the same
     on all ranks of the communicator. ``courier_ranks[r]`` is the rank by which the courier knows rank r; unlike
     ``job_ranks``, it never changes. ``first_ranks[r]`` is the rank of r in the first communicator in this memory,
-    whose boards show what each process waits for.
+    whose boards show what each process waits for. ``parent_ranks[r]`` is the rank of r in the communicator from which
+    this one was made, if there is one.
     """
 
     def __init__(
@@ -72,6 +73,8 @@ class Link:
         self.job_ranks = list(range(self.size)) if job_ranks is None else job_ranks
         self.courier_ranks = list(range(self.size)) if courier_ranks is None else courier_ranks
         self.first_ranks = list(range(self.size)) if first_ranks is None else first_ranks
+        self.parent_ranks = list(range(self.size))
+        self.growths = 0  # attempts to grow, the same on all ranks
         self.hosts = single_host(self.size, os.uname().nodename) if hosts is None else hosts
         self.far = self.hosts.far(rank)
         self.number = number
@@ -168,11 +171,13 @@ class Link:
         hosts = self.hosts.of(members)
         rank = members.index(self.rank)
         first = members[hosts.near(rank)[0]]  # of the group, on this host
-        return Link(
+        made = Link(
             self.resources, int(offsets[first]), rank, [self.processes[each] for each in members], self.config,
             self.endpoint.timeout_s, self.trace, [self.job_ranks[each] for each in members], hosts, number,
             [self.courier_ranks[each] for each in members], [self.first_ranks[each] for each in members],
         )  # fmt: skip
+        made.parent_ranks = members
+        return made
 
     def _agree(self, communicator: Any, color: int | None, key: int) -> tuple[int, Any, Any]:
         """Return what all ranks agree on: the number of the new communicators, the requests and the offsets, by rank.
@@ -274,10 +279,29 @@ def join_memory(
 
     If one of them fails, all of them raise an error. ``number`` and ``courier_ranks`` are those of the link.
     """
+    link = map_memory(identity, rendezvous, config, timeout_s, hosts, courier, number, courier_ranks)
+    try:
+        rendezvous.confirm(None)
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def map_memory(
+    identity: RankIdentity, rendezvous: Rendezvous, config: JobConfig, timeout_s: float,
+    hosts: HostMap | None = None, courier: SharedCourier | None = None, number: int = 0,
+    courier_ranks: Sequence[int] | None = None,
+) -> Link:  # fmt: skip
+    """Map the memory of this host, and return the link, without waiting for the other ranks to confirm.
+
+    If that fails, the other ranks are told. The parameters are those of ``join_memory``.
+    """
     members = range(identity.size) if hosts is None else hosts.near(identity.rank)
     near = dict(zip(members, rendezvous.processes, strict=True))
     processes = [near.get(rank, 0) for rank in range(identity.size)]
     resources = JobResources(rendezvous.file, open_fault_log(identity), courier)
+    resources.identity = identity
     try:
         link = Link(
             resources, 0, identity.rank, processes, config, timeout_s, identity.trace, hosts=hosts, number=number,
@@ -296,10 +320,5 @@ def join_memory(
         raise problem from error
     except BaseException:
         rendezvous.leave()
-        raise
-    try:
-        rendezvous.confirm(None)
-    except BaseException:
-        link.close()
         raise
     return link

@@ -256,6 +256,50 @@ BAD_SPLIT = Template(
     "split: color={color}, key={key}; expected integers (or None as the color, for no group)",
     "split：color={color}，key={key}；应为整数（color 可为 None，表示不属于任何组）",
 )
+SHRINK_ON_SEVERAL_HOSTS = Template(
+    "bootstrap.shrink_on_several_hosts",
+    "shrink: this job is on several hosts ({hosts} in this communicator); expected all ranks on one host. Start the "
+    "job again without the rank that was lost",
+    "shrink：此作业位于多台主机上（该通信器中有 {hosts} 台）；所有 rank 应在同一台主机上。"
+    "请去掉已丢失的 rank 后重新启动作业",
+)
+GROW_ON_SEVERAL_HOSTS = Template(
+    "bootstrap.grow_on_several_hosts",
+    "grow: this job is on several hosts ({hosts} in this communicator); expected all ranks on one host",
+    "grow：此作业位于多台主机上（该通信器中有 {hosts} 台）；所有 rank 应在同一台主机上",
+)
+GROWTH_FAILED = Template(
+    "bootstrap.growth_failed",
+    "rank {rank}: grow failed on another rank; this communicator can still be used",
+    "rank {rank}：grow 在另一个 rank 上失败；该通信器仍可使用",
+)
+NO_JOIN_ADDRESS = Template(
+    "bootstrap.no_join_address",
+    "rank {rank}: grow: all {most} addresses at which processes join this job are taken, by ranks that are stopped "
+    "or were excluded; end them",
+    "rank {rank}：grow：供进程加入此作业的 {most} 个地址均被占用，占用者是已暂停或已被排除的 rank；请结束它们",
+)
+BAD_JOIN_ADDRESS = Template(
+    "bootstrap.bad_join_address",
+    "join: address={address}; expected the join_address of a communicator of the job",
+    "join：address={address}；应为该作业某个通信器的 join_address",
+)
+JOIN = Template("bootstrap.join", "join: {reason}", "join：{reason}")
+NOT_ADMITTED = Template(
+    "bootstrap.not_admitted",
+    "join: timed out after {seconds} s: no rank of the job has admitted this process; every rank must call grow",
+    "join：{seconds} 秒后超时：作业中没有 rank 接纳此进程；每个 rank 都必须调用 grow",
+)
+JOB_IS_ENDING = Template(
+    "bootstrap.job_is_ending",
+    "join: a rank of the job has ended well, so that this process is no longer needed",
+    "join：作业中已有 rank 正常结束，不再需要此进程",
+)
+SHRINK_TOO_LARGE = Template(
+    "bootstrap.shrink_too_large",
+    "shrink: this communicator has {size} ranks; expected at most {most}",
+    "shrink：该通信器有 {size} 个 rank；最多应为 {most} 个",
+)
 NO_MEMORY_FILE = Template(
     "bootstrap.no_memory_file",
     "connect: rank {rank} cannot create shared memory: {reason}; hint: raise the limits (ulimit -n)",

@@ -40,7 +40,7 @@ from unisono.bootstrap.rendezvous_server import (
 from unisono.errors import CollectiveTimeout, CommError, PeerLost, UnisonoError, UsageError
 from unisono.message import listed
 
-__all__ = ["Rendezvous", "RendezvousHooks", "listening_process", "meet"]
+__all__ = ["Rendezvous", "RendezvousHooks", "listening_process", "meet", "send_hello", "try_dial"]
 
 DIAL_EVERY_S = 0.01
 POLL_EVERY = round(POLL_EVERY_S / DIAL_EVERY_S)  # attempts
@@ -202,12 +202,12 @@ def _send_payload(rank: int, connection: Connection, payload: dict[str, Any], fi
 
 def _ask_other_rank_0(address: Address, own: Hello) -> None:
     """Raise the error with which the process that is rank 0 already answers; return if it does not answer."""
-    if (dialed := _try_dial(address)) is None:
+    if (dialed := try_dial(address)) is None:
         return
     connection, secret = dialed
     answer = None
     with closing(connection), suppress(OSError, ValueError):
-        _send_hello(connection, secret, own)
+        send_hello(connection, secret, own)
         answer = connection.wait_for_message(time.monotonic() + GRACE_S)
     if answer is not None:
         raise error_from_dict(answer)
@@ -222,7 +222,7 @@ def _join(
     try:
         while (payload := _handshake(connection, secret, own, ends_s, leader)) is None:
             # The leader has ended, or has dropped this connection because too many others were open.
-            dialed = _try_dial(address)
+            dialed = try_dial(address)
             if dialed is None:
                 message = messages.ENDED_BEFORE_CONNECTED(rank=leader, process=connection.process)
                 raise PeerLost(message, rank=leader)
@@ -255,11 +255,12 @@ def _handshake(connection: Connection, secret: str, own: Hello, ends_s: float, l
     with suppress(
         BrokenPipeError, ConnectionResetError
     ):  # the leader has closed it, perhaps after reporting a problem
-        _send_hello(connection, secret, replace(own, left_s=max(0.0, ends_s - time.monotonic())))
+        send_hello(connection, secret, replace(own, left_s=max(0.0, ends_s - time.monotonic())))
     return _receive(connection, ends_s + GRACE_S, own.timeout_s, leader, descriptors=1)
 
 
-def _send_hello(connection: Connection, secret: str, hello: Hello) -> None:
+def send_hello(connection: Connection, secret: str, hello: Hello) -> None:
+    """Send the proof that this process belongs to the job, and its hello."""
     connection.send_bytes(preamble(secret))
     connection.send(hello.as_message())
 
@@ -283,7 +284,7 @@ def _dial(
 ) -> tuple[Connection, str]:
     """Dial until the leader accepts; return the connection and the secret to send."""
     attempts = 0
-    while (dialed := _try_dial(address)) is None:
+    while (dialed := try_dial(address)) is None:
         if time.monotonic() >= ends_s:
             message = messages.NO_RANK_0(
                 rank=identity.rank, seconds=timeout_s, leader=leader, size=identity.size,
@@ -300,7 +301,7 @@ def _dial(
 def listening_process(address: Address) -> int | None:
     """Return the process of this user that listens at an address as rank 0, if there is one."""
     try:
-        dialed = _try_dial(address)
+        dialed = try_dial(address)
     except CommError:  # of another user
         return None
     if dialed is None:
@@ -309,7 +310,7 @@ def listening_process(address: Address) -> int | None:
     return dialed[0].process
 
 
-def _try_dial(address: Address) -> tuple[Connection, str] | None:
+def try_dial(address: Address) -> tuple[Connection, str] | None:
     """Return a connection to the leader and the secret to send, or None if it does not accept one yet."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:

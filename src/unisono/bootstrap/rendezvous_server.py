@@ -21,16 +21,8 @@ from selectors import EVENT_READ
 from unisono.bootstrap import messages
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.framing import Connection
-from unisono.bootstrap.handshake import (
-    PREAMBLE_BYTES,
-    PROTOCOL,
-    Hello,
-    check_names,
-    error_to_dict,
-    hello_from,
-    protocol_of,
-)
-from unisono.bootstrap.intake import PROVED, Intake
+from unisono.bootstrap.handshake import Hello, check_names, error_to_dict, hello_from
+from unisono.bootstrap.intake import Intake
 from unisono.bootstrap.job_identity import differences
 from unisono.bootstrap.locality import other_namespace
 from unisono.errors import CollectiveTimeout, CommError, MismatchError, PeerLost, UnisonoError, UsageError
@@ -165,7 +157,7 @@ class RendezvousServer:
     def _read_hello(self, connection: Connection, secret: str) -> None:
         """Continue to read: first the proof that the connection belongs to the job, then its hello."""
         try:
-            message = self._intake.read_hello(connection, lambda: self._is_proved(connection, secret))
+            message = self._intake.read_hello(connection, lambda: self._intake.prove(connection, secret))
             if message is None:
                 return
             hello = hello_from(message)
@@ -177,22 +169,6 @@ class RendezvousServer:
         else:
             self._intake.admit(connection, peer := Peer(connection, hello))
             self._consider(peer)
-
-    def _is_proved(self, connection: Connection, secret: str) -> bool:
-        """Return whether the connection has proved that it belongs to the job; one that cannot is closed."""
-        if self._intake.has_proved(connection):
-            return True
-        if len(connection.received) < PREAMBLE_BYTES:
-            return False
-        protocol = protocol_of(bytes(connection.received[:PREAMBLE_BYTES]), secret)
-        if protocol is None:
-            self._intake.drop(connection)
-            return False
-        if protocol != PROTOCOL:
-            raise MismatchError(messages.OTHER_VERSION(process=connection.process))
-        del connection.received[:PREAMBLE_BYTES]
-        self._intake.achieved[connection] = PROVED
-        return True
 
     def _consider(self, peer: Peer) -> None:
         """Admit a peer, keep it as a candidate, or refuse it."""

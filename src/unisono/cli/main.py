@@ -24,6 +24,7 @@ VERBS = (
     "draw",
     "simulate",
     "run",
+    "resize",
     "merge",
     "bench",
     "explain",

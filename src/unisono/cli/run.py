@@ -29,8 +29,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "run",
         help="start a program on several ranks",
         description=arguments.described(__doc__),
-        usage="unisono run [-h] [-n N | --hosts A:N,B:N] [--oversubscribe] [--bind] [--mps] [--no-prefix] "
-        "[--trace DIR] (script.py | -m module | [--] program) ...",
+        usage="unisono run [-h] [-n N | --hosts A:N,B:N] [--elastic MIN:MAX] [--oversubscribe] [--bind] [--mps] "
+        "[--no-prefix] [--trace DIR] (script.py | -m module | [--] program) ...",
         epilog="Lines of output are shown whole, each with its rank (and host) in front. Rank 0 reads the standard "
         "input. If a rank fails, the others have two seconds to report it; the exit code is that of the rank that "
         "failed first, or 128 + n if signal n killed it. Ctrl-C and SIGTERM reach every rank; ranks still running "
@@ -58,6 +58,15 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--oversubscribe", action="store_true", help=f"allow more than {RANKS_PER_CORE} ranks per core"
     )
+    parser.add_argument(
+        "--elastic", metavar="MIN:MAX",
+        help="go on when ranks are lost, as long as MIN are left, start them again, and let `unisono resize` change "
+        "the number of ranks up to MAX, with which the job begins; the program calls `shrink` and `grow`",
+    )  # fmt: skip
+    parser.add_argument(
+        "--restarts", type=int, default=3, metavar="N",
+        help="with --elastic: start each rank again at most N times (default: 3), after 0.5 s, 1 s, 2 s and so on",
+    )  # fmt: skip
     parser.add_argument("--bind", action="store_true", help="pin rank r to core r, modulo the number of cores")
     parser.add_argument(
         "--mps", action="store_true",
@@ -82,11 +91,15 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(args: argparse.Namespace) -> int:
     """Run the program on all ranks."""
     command = _command(args)
+    if args.hosts is not None and args.elastic is not None:
+        raise UsageError(messages.ELASTIC_AND_HOSTS())
     if args.hosts is not None:
         return _run_on_hosts(args, command)
     for option in ("rendezvous", "transport", "ssh", *(f"tls-{name}" for name in TLS_FILES)):
         if getattr(args, option.replace("-", "_")) is not None:
             raise UsageError(messages.WITHOUT_HOSTS(option=f"--{option}"))
+    if args.elastic is not None:
+        return _run_elastic(args, command)
     size = args.size or len(os.sched_getaffinity(0))
     prefix = no_prefix if args.no_prefix else _prefix
     folder = None if args.trace is None else _trace_folder(args.trace)
@@ -95,6 +108,25 @@ def run(args: argparse.Namespace) -> int:
         oversubscribe=args.oversubscribe, mps=args.mps,
     )  # fmt: skip
     for line in _summary(outcome, size) + (_joined_trace(folder, size) if folder else []):
+        print(line, file=sys.stderr)
+    return outcome.code
+
+
+def _run_elastic(args: argparse.Namespace, command: list[str]) -> int:
+    from unisono.launch.elastic import launch_elastic, parse_elastic  # imported only where it is needed
+
+    for option in ("mps", "trace"):
+        if getattr(args, option):
+            raise UsageError(messages.ELASTIC_WITHOUT(option=f"--{option}"))
+    elastic = parse_elastic(args.elastic, args.restarts)
+    size = args.size or elastic.most
+    if not elastic.least <= size <= elastic.most:
+        raise UsageError(messages.ELASTIC_SIZE(size=size, least=elastic.least, most=elastic.most))
+    prefix = no_prefix if args.no_prefix else _prefix
+    outcome = launch_elastic(
+        command, size, elastic, prefix=prefix, bind=args.bind, oversubscribe=args.oversubscribe
+    )  # fmt: skip
+    for line in _summary(outcome, size):
         print(line, file=sys.stderr)
     return outcome.code
 

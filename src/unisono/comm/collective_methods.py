@@ -11,6 +11,7 @@ from unisono.comm.arguments import Given
 from unisono.comm.call_request import CallRequest
 from unisono.comm.dispatch import Dispatcher
 from unisono.comm.gpu_work import GpuWork
+from unisono.comm.restoring import call_restoring
 from unisono.comm.work import Work
 
 Sizes = Sequence[int]
@@ -49,7 +50,7 @@ class CollectiveMethods:
     @_with_common_keywords
     def all_reduce(
         self, array: Any, *, op: str = "sum", algorithm: Any = None, codec: Any = None, async_op: bool = False,
-        timeout: float | None = None,
+        timeout: float | None = None, on_failure: str | None = None,
     ) -> Work | GpuWork | None:  # fmt: skip
         """Replace ``array`` by the sum of the arrays of all ranks, in place.
 
@@ -58,9 +59,19 @@ class CollectiveMethods:
             x = np.full(4, comm.rank, dtype=np.float32)
             comm.all_reduce(x)
             comm.all_reduce(x, op="max", algorithm="ring")
+
+        ``on_failure`` states what ``array`` holds if the call fails: with "restore" what it held before, for which it
+        is copied first (arrays on the CPU only); by default (None), its contents are undefined.
         """
         request = CallRequest(collectives.all_reduce, op, None, algorithm, codec)
-        return self.dispatcher.call(request, Given(array), async_op=async_op, timeout=timeout)
+
+        def call() -> Work | GpuWork | None:
+            return self.dispatcher.call(request, Given(array), async_op=async_op, timeout=timeout)
+
+        if on_failure is None:
+            return call()
+        made: Work | None = call_restoring(array, on_failure, call)
+        return made
 
     @_with_common_keywords
     def broadcast(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from os import PathLike
 from types import TracebackType
@@ -22,12 +21,13 @@ from unisono.comm.dispatch import NUMBERS, Dispatcher
 from unisono.comm.explanation import Explanation, explain
 from unisono.comm.gpu_methods import GpuMethods
 from unisono.comm.gpu_work import GpuWork
+from unisono.comm.group_methods import GroupMethods
 from unisono.comm.tracing import EVENTS, Trace, trace_job
 from unisono.comm.work import Work
 from unisono.errors import UsageError
 
 
-class Communicator(GpuMethods, CollectiveMethods):
+class Communicator(GroupMethods, GpuMethods, CollectiveMethods):
     """A group of ranks that communicate; every rank makes the same calls in the same order.
 
     ``connect()`` and ``spawn()`` make one; ``link`` is its connection to the other ranks. Arrays are numpy arrays or
@@ -64,7 +64,6 @@ class Communicator(GpuMethods, CollectiveMethods):
         super().__init__(Dispatcher(link, link.hosts.groups))
         self.rank = link.rank
         self.size = link.size
-        self._parts: weakref.WeakSet[Communicator] = weakref.WeakSet()  # what was split from this one
         # The engine repeats a call that equals an earlier one (engine/bindings/fast_path.cpp). The inherited methods
         # are the full path, and the documentation. The fast calls refer to another object with these methods and not
         # to this one: a communicator without any reference is freed, and so closed, at once.
@@ -222,37 +221,6 @@ class Communicator(GpuMethods, CollectiveMethods):
         """
         return self.dispatcher.transfer(array, src, tag, False, async_op, timeout)
 
-    def split(self, color: int | None, key: int = 0) -> Communicator | None:
-        """Return a communicator of all ranks that pass the same ``color``, in the order of ``key``, then of ranks.
-
-        Every rank must call this. A rank whose color is None joins no group and gets None. The default of ``key`` is
-        0. A communicator and those split from it are independent: either can be closed first. One without any
-        reference is closed. UsageError is raised if ``color`` or ``key`` is not an integer, and a CommError if
-        communication fails. For example, the even and the odd ranks::
-
-            half = comm.split(comm.rank % 2)
-            half.all_reduce(x)
-        """
-        return self._part(self._link.split(self, color, key))
-
-    def duplicate(self) -> Communicator:
-        """Return another communicator of the same ranks, whose calls have a separate order. All ranks call this."""
-        made = self._part(self._link.spare_duplicate() or self._link.split(self, 0, self.rank))
-        assert made is not None
-        return made
-
-    def _part(self, link: Link | None) -> Communicator | None:
-        if link is None:
-            return None
-        made = Communicator(link)
-        self._parts.add(made)
-        return made
-
-    @property
-    def can_duplicate_locally(self) -> bool:
-        """Whether the next ``duplicate`` needs no messages: then every rank may call it at any time."""
-        return self._link.has_spare_duplicate
-
     def explain(
         self, collective: str | Collective, nbytes: int, *, codec: str | AutoCodec | None = None
     ) -> Explanation:
@@ -353,21 +321,12 @@ class Communicator(GpuMethods, CollectiveMethods):
         """The bytes of shared memory that the channels of this rank use."""
         return self._link.endpoint.memory_in_use()
 
-    def abort(self, reason: str) -> None:
-        """Break the communicator: every rank that waits in a call, or makes one, raises Aborted with ``reason``."""
-        self._link.endpoint.abort(reason)
-
-    def _open_parts(self) -> list[Communicator]:
-        """Return this communicator and all that were split from it, directly or not, as far as they are open."""
-        parts = [each for part in list(self._parts) for each in part._open_parts()]
-        return [*parts, self] if not self.closed else parts
-
     def close(self) -> None:
         """Finish the calls that were started, and leave; the other ranks no longer wait for this one.
 
         Communicators that were split from this one stay open.
         """
-        self._link.close()
+        super().close()
         for collective in COLLECTIVES:
             self.__dict__.pop(collective.name, None)  # the fast calls keep the endpoint, and so its memory
 
@@ -389,7 +348,14 @@ class Communicator(GpuMethods, CollectiveMethods):
                 part.abort(f"{type(error).__name__}: {error}")
             for part in parts:
                 part.close()
-        self.close()
+        for each in self._and_successors():
+            each.close()
+
+    def _of(self, link: Link) -> Communicator:
+        return Communicator(link)
+
+    def _same(self) -> Communicator:
+        return self
 
     def __repr__(self) -> str:
         return f"<Communicator: rank {self.rank} of {self.size}{', closed' if self.closed else ''}>"

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from os import PathLike
 
-from unisono.bootstrap.environment import JobNetwork, RankIdentity, identity_in_job, job_network
+from unisono.bootstrap.environment import (
+    JobNetwork,
+    RankIdentity,
+    identity_in_job,
+    job_join_address,
+    job_network,
+    must_join,
+)
 from unisono.bootstrap.job_config import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.network_options import NetworkOptions, meets_over_network, plan_network
 from unisono.bootstrap.tls import Tls
 from unisono.comm.communicator import Communicator
+from unisono.comm.joining import rejoin
 from unisono.comm.links import link_rate_in_config, settle_link_rate
 from unisono.comm.network_rates import tuning_for
 
@@ -32,7 +40,8 @@ def connect(
 ) -> Communicator:
     """Join the other ranks of this job and return the communicator of all.
 
-    It reads the environment variables of ``unisono run``, torchrun, mpirun and srun; without them, the size is 1.
+    It reads the environment variables of ``unisono run``, torchrun, mpirun and srun; without them, the size is 1. A
+    rank that ``unisono run --elastic`` has started again joins the ranks that are left, when they call ``grow``.
     ``timeout`` is the number of seconds that a call may wait (default 300), and ``connect_timeout`` that of this
     function (default 60). ``staging_bytes`` is the shared memory of each rank (default 2 MiB; that
     of rank 0 applies to all). ``identity`` states the rank and size explicitly, to bypass the
@@ -65,6 +74,8 @@ def connect(
     rate = link_rate_in_config(link_rate)
     tuning = tuning_for(network)
     launcher = JobNetwork()
+    if identity is None and must_join():
+        return rejoin(job_join_address(), connect_timeout)
     if identity is None:
         identity = identity_in_job()
         launcher = job_network(identity.launcher)

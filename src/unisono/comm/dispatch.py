@@ -70,7 +70,7 @@ class Dispatcher:
         """Make a call: check its arguments, find or make its plan, and run it."""
         link, collective, root = self.link, request.collective, request.root
         link.check_open(collective.name)
-        _check_timeout(collective.name, timeout)
+        check_timeout(collective.name, timeout)
         if collective.rooted and not (type(root) is int and 0 <= root < link.size):
             raise UsageError(messages.BAD_ROOT(call=collective, root=repr(root), last=link.size - 1))
         arguments = arguments_of(request, link.rank, link.size, given)
@@ -144,7 +144,7 @@ class Dispatcher:
         """Send to a peer, or receive from it. A receive from any rank (None) returns the rank of the sender."""
         name = "send" if sending else "recv"
         self.link.check_open(name)
-        _check_timeout(name, timeout)
+        check_timeout(name, timeout)
         any_rank = peer is None and not sending and self.link.size > 1
         if not any_rank and not (type(peer) is int and 0 <= peer < self.link.size and peer != self.link.rank):
             problem = messages.BAD_DESTINATION if sending else messages.BAD_SOURCE
@@ -271,6 +271,7 @@ class Dispatcher:
         return self.link.endpoint.timeout_s if timeout is None else timeout
 
 
-def _check_timeout(name: str, timeout: float | None) -> None:
+def check_timeout(name: str, timeout: float | None) -> None:
+    """Raise UsageError unless ``timeout`` is None or a positive number of seconds."""
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise UsageError(messages.BAD_TIMEOUT(call=name, timeout=repr(timeout)))

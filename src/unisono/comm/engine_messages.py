@@ -10,7 +10,7 @@ from itertools import chain
 from string import Formatter
 from urllib.parse import unquote
 
-from unisono.errors import Aborted, CollectiveTimeout, CommError, MismatchError, PeerLost, UnisonoError
+from unisono.errors import Aborted, CollectiveTimeout, CommError, Excluded, MismatchError, PeerLost, UnisonoError
 from unisono.message import Message, Template, join
 
 PREFIX = "engine."
@@ -123,6 +123,20 @@ FAULTS: dict[type[UnisonoError], tuple[Template, ...]] = {
     Aborted: (
         _fault("aborted", "{rank} aborted: {reason}", "{rank} 中止：{reason}"),
         _fault("interrupted", "{rank} was interrupted", "{rank} 被中断"),
+        _fault(
+            "shrinks",
+            "{rank} called shrink: call it on every rank, to continue with the ranks that are left",
+            "{rank} 调用了 shrink：请在每个 rank 上调用它，以便与剩余的 rank 继续运行",
+        ),
+    ),
+    Excluded: (
+        _fault(
+            "excluded",
+            "{rank} is excluded: it did not call shrink in time, and ranks {survivors} of the job continue "
+            "without it; end this process",
+            "{rank} 已被排除：它没有及时调用 shrink，作业的 rank {survivors} 已在没有它的情况下继续运行；"
+            "请结束此进程",
+        ),
     ),
     CommError: (
         _fault(

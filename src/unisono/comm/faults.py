@@ -10,6 +10,7 @@ from unisono.errors import (
     Aborted,
     CollectiveTimeout,
     CommError,
+    Excluded,
     InternalError,
     MismatchError,
     PeerLost,
@@ -30,6 +31,7 @@ EXCEPTIONS: tuple[type[UnisonoError], ...] = (
     CommError,  # no memory
     InternalError,
     CommError,  # the CUDA driver
+    Excluded,
 )
 
 

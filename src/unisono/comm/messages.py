@@ -118,6 +118,26 @@ BAD_TIMEOUT = Template(
     "{call}: timeout={timeout}; expected seconds, more than 0",
     "{call}：timeout={timeout}；应为大于 0 的秒数",
 )
+BAD_EXPECTED = Template(
+    "comm.bad_expected",
+    "grow: expected={expected}; expected a number of processes, or None",
+    "grow：expected={expected}；应为进程数或 None",
+)
+BAD_GROW_TIMEOUT = Template(
+    "comm.bad_grow_timeout",
+    "grow: timeout={timeout}; expected seconds, 0 or more",
+    "grow：timeout={timeout}；应为不小于 0 的秒数",
+)
+BAD_ON_FAILURE = Template(
+    "comm.bad_on_failure",
+    'all_reduce: on_failure={on_failure}; expected "restore" or None',
+    'all_reduce：on_failure={on_failure}；应为 "restore" 或 None',
+)
+RESTORE_ON_GPU = Template(
+    "comm.restore_on_gpu",
+    'all_reduce: on_failure="restore" for a CUDA array; expected an array on the CPU; keep a copy of it instead',
+    'all_reduce：对 CUDA 数组使用了 on_failure="restore"；应为 CPU 上的数组。请自行保留该数组的副本',
+)
 BAD_DESTINATION = Template(
     "comm.bad_destination",
     "send: dst={peer} on rank {rank}; expected another rank from 0 to {last}",

@@ -27,7 +27,7 @@ class Work:
     (``finish``), the thread that first learns of it, from ``done`` or ``wait``, does it.
     """
 
-    __slots__ = ("__weakref__", "_call", "_completion", "_endpoint", "_finish", "_finishing")
+    __slots__ = ("__weakref__", "_call", "_completion", "_endpoint", "_finish", "_finishing", "_undo")
 
     def __init__(
         self, endpoint: _engine.Endpoint, completion: _engine.Completion, call: _engine.Plan | str,
@@ -38,6 +38,7 @@ class Work:
         self._call = call  # its plan, or its text
         self._finish = finish
         self._finishing = None if finish is None else threading.Lock()
+        self._undo: Callable[[], None] | None = None
 
     @property
     def _text(self) -> str:
@@ -58,6 +59,11 @@ class Work:
                 messages.NOT_FINISHED(call=self._text, seconds=timeout, note=self._endpoint.note())
             )
         self._completion.raise_fault()
+
+    def undo_on_failure(self, undo: Callable[[], None]) -> None:
+        """Call ``undo`` once when a thread learns that the call has failed; before the program gets this object."""
+        self._undo = undo
+        self._finishing = self._finishing or threading.Lock()
 
     def wait_until_done(self, seconds: float) -> bool:
         """Wait until the call is over, or for ``seconds``; return whether it is over, successful or not."""
@@ -83,12 +89,13 @@ class Work:
 
     def _settled(self) -> bool:
         """Do what remains to be done; the engine has finished."""
-        if self._finish is not None and self._finishing is not None:
+        if (self._finish is not None or self._undo is not None) and self._finishing is not None:
             self._endpoint.check_process()  # in a forked child no thread would release the lock
             with self._finishing:
-                if self._finish is not None and not self._completion.failed():
-                    self._finish()
-                self._finish = None
+                action = self._undo if self._completion.failed() else self._finish
+                if action is not None:
+                    action()
+                self._finish = self._undo = None
         return True
 
     def __repr__(self) -> str:

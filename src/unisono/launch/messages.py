@@ -4,6 +4,58 @@ from __future__ import annotations
 
 from unisono.message import Template
 
+# Elastic jobs (elastic.py).
+BAD_ELASTIC = Template(
+    "launch.bad_elastic",
+    "run: --elastic {text}; expected the smallest and the largest number of ranks, such as 2:8",
+    "run：--elastic {text}；应为最小和最大的 rank 数，例如 2:8",
+)
+ELASTIC_SIZE = Template(
+    "launch.elastic_size",
+    "run: -n {size} with --elastic {least}:{most}; expected a size between these limits",
+    "run：-n {size} 与 --elastic {least}:{most}；大小应在这两个界限之间",
+)
+ELASTIC_AND_HOSTS = Template(
+    "launch.elastic_and_hosts",
+    "run: --elastic with --hosts; expected only one of them: elastic jobs run on one machine",
+    "run：同时使用了 --elastic 和 --hosts；只能使用其中之一：弹性作业只在一台机器上运行",
+)
+ELASTIC_WITHOUT = Template(
+    "launch.elastic_without",
+    "run: --elastic with {option}; expected only one of them",
+    "run：同时使用了 --elastic 和 {option}；只能使用其中之一",
+)
+ELASTIC_JOB = Template(
+    "launch.elastic_job",
+    "unisono: this is job {job}; `unisono resize {job} N` changes its size",
+    "unisono：作业名为 {job}；可用 `unisono resize {job} N` 改变其大小",
+)
+RANK_STARTS_AGAIN = Template(
+    "launch.rank_starts_again",
+    "unisono: rank {rank} has failed (exit code {code}); it starts again in {seconds} s ({count} of {restarts})",
+    "unisono：rank {rank} 失败（退出码 {code}）；将在 {seconds} 秒后重新启动（第 {count} 次，最多 {restarts} 次）",
+)
+RANK_LOST = Template(
+    "launch.rank_lost",
+    "unisono: rank {rank} has failed (exit code {code}) after {restarts} restarts; the job goes on without it",
+    "unisono：rank {rank} 在重新启动 {restarts} 次后再次失败（退出码 {code}）；作业在没有它的情况下继续",
+)
+RESIZING = Template(
+    "launch.resizing",
+    "unisono: the job changes its size from {before} to {after}",
+    "unisono：作业的大小由 {before} 变为 {after}",
+)
+NO_ELASTIC_JOB = Template(
+    "launch.no_elastic_job",
+    "resize: there is no elastic job {job} in {folder}; `unisono run --elastic` prints the name of its job",
+    "resize：{folder} 中没有弹性作业 {job}；`unisono run --elastic` 会显示其作业名",
+)
+SIZE_OUT_OF_LIMITS = Template(
+    "launch.size_out_of_limits",
+    "resize: size {size} for job {job}; expected {least} to {most}",
+    "resize：作业 {job} 的大小为 {size}；应在 {least} 到 {most} 之间",
+)
+
 NO_RANKS = Template(
     "launch.no_ranks",
     "{size} ranks; expected a whole number, 1 or more",

@@ -202,7 +202,7 @@ class Job:
             for index, rank in enumerate(self.ranks):
                 if bind:  # a process inherits the cores of its parent, so it never runs on any other
                     os.sched_setaffinity(0, {sorted(cores)[index % len(cores)]})
-                self._start_rank(rank, command, environment(rank), prefix)
+                self.start_rank(rank, command, environment(rank), prefix)
                 self._handle_events(0)
                 if self.shutdown:
                     break
@@ -210,7 +210,8 @@ class Job:
             if bind:
                 os.sched_setaffinity(0, cores)
 
-    def _start_rank(self, rank: int, command: Sequence[str], environment: dict[str, str], prefix: Prefix) -> None:
+    def start_rank(self, rank: int, command: Sequence[str], environment: dict[str, str], prefix: Prefix) -> None:
+        """Start a rank, and watch it."""
         stdin = self.terminal_input.read_end if self.terminal_input else None  # None: rank 0 inherits it
         if rank != 0 or not self.reads_stdin:
             stdin = subprocess.DEVNULL
@@ -253,10 +254,18 @@ class Job:
         waits_s = [max(0.0, self.shutdown[0].at_s - time.monotonic())] if self.shutdown else []
         if self.terminal_input:
             waits_s += self.terminal_input.watch()
-        self._handle_events(min(waits_s, default=None))
+        self._handle_events(min([*waits_s, *self.waits_s()], default=None))
+        self.on_time()
         while self.shutdown and self.shutdown[0].at_s <= time.monotonic():
             self.ending = True
             self._send(self.shutdown.pop(0).number)
+
+    def waits_s(self) -> list[float]:
+        """Return further times until ``on_time`` is to be called."""
+        return []
+
+    def on_time(self) -> None:
+        """Do what is due."""
 
     def _handle_events(self, longest_s: float | None) -> None:
         """Wait for events, at most this long (None: without a limit), and handle them."""
@@ -293,7 +302,10 @@ class Job:
     def _on_end(self, rank: int, pidfd: int) -> None:
         self.selector.unregister(pidfd)
         os.close(pidfd)
-        returncode = self.running.pop(rank).wait()
+        self.rank_ended(rank, self.running.pop(rank).wait())
+
+    def rank_ended(self, rank: int, returncode: int) -> None:
+        """Note the end of a rank; after a failure, the others have a moment to report it."""
         self.endings.append(Ending(rank, returncode, self.ending))
         if returncode and not self.shutdown and not self.ending:
             ends_s = time.monotonic() + self.grace.after_failure_s

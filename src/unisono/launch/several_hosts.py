@@ -124,7 +124,8 @@ class _Agents(Job):
         self.receivers = [] if trace is None else [FileReceiver(Path(trace), host.ranks) for host in hosts]
         self.trace_problems: list[Message] = []
 
-    def _start_rank(self, rank: int, command: Sequence[str], environment: dict[str, str], prefix: Prefix) -> None:
+    def start_rank(self, rank: int, command: Sequence[str], environment: dict[str, str], prefix: Prefix) -> None:
+        """Start the agent of a host, and watch it."""
         host = self.hosts[rank]
         *ssh, remote = command
         try:
