@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,12 +134,14 @@ class PretendComm:
         else:
             self._streams.receives.append(self.comm.recv(memory, peer, tag=tag, async_op=True, timeout=timeout))
 
-    gpu_table = SimpleNamespace(
-        repeat=lambda *call: False, start=lambda *call: None
-    )  # every call takes the full path
-
     def remember_on_gpu(self, request, out, array, *, device):
         assert device == 0
+
+    def repeat_on_gpu(self, kind, out, array, *, timeout):
+        return False  # every call takes the full path
+
+    def start_on_gpu(self, kind, out, array, *, timeout, stream):
+        return None
 
     def raise_if_broken(self):
         if self.fault is not None:

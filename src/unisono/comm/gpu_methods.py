@@ -45,13 +45,8 @@ class GpuMethods:
             dispatcher, sending, peer, tag, address, count, dtype, device, stream, limit_s
         )  # fmt: skip
 
-    @property
-    def gpu_table(self) -> _engine.GpuTable:
-        """The table of the calls on CUDA tensors that were remembered, which repeats them without any Python code."""
-        return self.dispatcher.gpu.table
-
     def remember_on_gpu(self, request: CallRequest, out: Any, array: Any, *, device: int) -> None:
-        """Let ``gpu_table`` repeat the call ``request`` on tensors like ``out`` and ``array``.
+        """Let ``repeat_on_gpu`` repeat the call ``request`` on tensors like ``out`` and ``array``.
 
         They are on the CUDA device with the ordinal ``device``, and must need no preparation. ``array`` is None where
         the collective has one array. Every rank makes this call, or makes the collective next.
@@ -61,6 +56,28 @@ class GpuMethods:
             request.collective.before.others is OWN,
         )  # fmt: skip
         self.dispatcher.gpu.remember(self.dispatcher, request, outside, device)
+
+    def repeat_on_gpu(self, kind: CallRequest, out: Any, array: Any, *, timeout: float) -> bool:
+        """Enqueue a call that equals a remembered one on torch's current stream; return whether there is one.
+
+        ``kind`` is the request without lengths and type; its names are compared by identity. ``out`` and ``array``
+        are the tensors of the call, as for ``remember_on_gpu``. ``timeout`` is in seconds.
+        """
+        return self.dispatcher.gpu.table.repeat(
+            NUMBERS[kind.collective], out, array, kind.op, kind.root or 0, kind.algorithm, timeout
+        )
+
+    def start_on_gpu(
+        self, kind: CallRequest, out: Any, array: Any, *, timeout: float, stream: int
+    ) -> _engine.GpuEvent | None:
+        """Enqueue such a call on the stream with the handle ``stream``, which waits for the current one.
+
+        ``kind``, ``out``, ``array`` and ``timeout`` are those of ``repeat_on_gpu``. Return the event behind the call,
+        or None if no remembered call equals it.
+        """
+        return self.dispatcher.gpu.table.start(
+            NUMBERS[kind.collective], out, array, kind.op, kind.root or 0, kind.algorithm, timeout, stream
+        )
 
     def raise_if_broken(self) -> None:
         """Raise the error of the communicator, if it is broken."""

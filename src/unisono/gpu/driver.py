@@ -9,6 +9,7 @@ from unisono.errors import UsageError
 from unisono.gpu import connection_messages as messages
 
 LIBRARY = "libcuda.so.1"
+GpuEvent = _engine.GpuEvent  # marks a place in a stream
 
 
 def cuda_driver() -> _engine.GpuDriver:

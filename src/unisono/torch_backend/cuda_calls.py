@@ -43,12 +43,14 @@ class GpuComm(Protocol):
     rank: int
     size: int
 
-    @property
-    def gpu_table(self) -> Any:
-        """The table of remembered calls."""
-
     def remember_on_gpu(self, request: CallRequest, out: Any, array: Any, *, device: int) -> None:
-        """Let the table repeat a call on tensors like these."""
+        """Let a call on tensors like these be repeated."""
+
+    def repeat_on_gpu(self, kind: CallRequest, out: Any, array: Any, *, timeout: float) -> bool:
+        """Repeat a remembered call on the current stream; return whether there is one."""
+
+    def start_on_gpu(self, kind: CallRequest, out: Any, array: Any, *, timeout: float, stream: int) -> Any:
+        """Repeat a remembered call on another stream; return the event behind it, or None."""
 
     def enqueue(
         self, request: CallRequest, source: int, out: int, *, device: int, stream: int, timeout: float | None

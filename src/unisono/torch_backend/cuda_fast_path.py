@@ -11,7 +11,6 @@ from typing import Any
 import torch.distributed as dist
 
 from unisono.comm.call_request import CallRequest
-from unisono.comm.dispatch import NUMBERS
 from unisono.torch_backend.cuda_work import CudaWork, Held
 from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.tensor_call import FINISHED
@@ -32,10 +31,8 @@ def repeat(
     calls = dispatcher.cuda
     if calls is None:
         return None
-    table = calls.comm.gpu_table
-    call = (NUMBERS[kind.collective], out, source, kind.op, kind.root or 0, kind.algorithm, limit_s)
     if not is_async:
-        if not table.repeat(*call):
+        if not calls.comm.repeat_on_gpu(kind, out, source, timeout=limit_s):
             return None
         dispatcher.calls += 1
         return FINISHED
@@ -44,7 +41,7 @@ def repeat(
         return None
     device = streams.device_of(out)
     stream, handle = calls.collective_stream(device)
-    event = table.start(*call, handle)
+    event = calls.comm.start_on_gpu(kind, out, source, timeout=limit_s, stream=handle)
     if event is None:
         return None
     dispatcher.calls += 1

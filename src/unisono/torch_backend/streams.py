@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from unisono import _engine
+from unisono.gpu.driver import GpuEvent
 from unisono.torch_backend.private import current_raw_stream
 
 
@@ -60,14 +60,14 @@ class Streams:
 
     def wait(self, stream: Any, event: Any) -> None:
         """Have a stream wait for an event."""
-        if isinstance(event, _engine.GpuEvent):
+        if isinstance(event, GpuEvent):
             event.wait(self.handle(stream))
         else:
             stream.wait_event(event)
 
     def wait_here(self, device: int, event: Any) -> None:
         """Have the caller's stream wait for an event."""
-        if isinstance(event, _engine.GpuEvent):
+        if isinstance(event, GpuEvent):
             event.wait(self.current_handle(device))  # without the object of the stream, which takes longer to make
         else:
             self.wait(self.current(device), event)
@@ -78,7 +78,7 @@ class Streams:
 
     def is_done(self, event: Any) -> bool:
         """Return whether everything before an event has run."""
-        return event.passed() if isinstance(event, _engine.GpuEvent) else bool(event.query())
+        return event.passed() if isinstance(event, GpuEvent) else bool(event.query())
 
     def is_idle(self, stream: Any) -> bool:
         """Return whether everything in a stream has run."""
