@@ -101,6 +101,16 @@ COMMANDS = [
     Rule("docs/*.md", "unisono draw (--course|--all)", DRAWN_BY_A_FIXTURE),
     Rule(
         "docs/drawing.md",
+        r"unisono draw .*\.(svg|gif)",
+        Elsewhere("tests/drawing/test_browser_pictures.py::test_python_and_the_command_line_make_pictures"),
+    ),
+    Rule(
+        "docs/elastic.md",
+        "unisono (run --elastic|resize) ",
+        Elsewhere("tests/launch/test_elastic.py::test_a_running_job_changes_its_size"),
+    ),
+    Rule(
+        "docs/drawing.md",
         "unisono draw run --calls",
         Elsewhere("tests/drawing/test_runs.py::test_other_calls_can_be_selected"),
     ),
@@ -203,7 +213,13 @@ PYTHON = [
     Rule("docs/api/torch_backend.md", "", Script(TORCH + GROUP, ranks=2, torch=True, separately=True)),
     Rule("docs/api/unisono.md", "yield", Script(COMMUNICATOR + AUTHOR, in_function=True)),
     Rule("docs/api/*.md", "", Script(COMMUNICATOR + AUTHOR, ranks=2, separately=True)),
+    Rule(
+        "docs/drawing.md",
+        "unisono.draw",
+        Elsewhere("tests/drawing/test_browser_pictures.py::test_python_and_the_command_line_make_pictures"),
+    ),
     Rule("docs/errors.md", "", Script(COMMUNICATOR + FAILING)),
+    Rule("docs/elastic.md", "comm = unisono.connect", Script(COMMUNICATOR + "step, steps = 0, 2\n")),
     Rule("docs/codecs.md", "", Script(COMMUNICATOR, ranks=2)),
     Rule("docs/engine.md", "", Script(COMMUNICATOR, ranks=2)),
     Rule("docs/tracing.md", "", Script(COMMUNICATOR, ranks=2)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from unisono import collectives
@@ -64,10 +65,7 @@ class CollectiveMethods:
         is copied first (arrays on the CPU only); by default (None), its contents are undefined.
         """
         request = CallRequest(collectives.all_reduce, op, None, algorithm, codec)
-
-        def call() -> Work | GpuWork | None:
-            return self.dispatcher.call(request, Given(array), async_op=async_op, timeout=timeout)
-
+        call = partial(self.dispatcher.call, request, Given(array), async_op=async_op, timeout=timeout)
         if on_failure is None:
             return call()
         made: Work | None = call_restoring(array, on_failure, call)
