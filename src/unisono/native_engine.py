@@ -30,7 +30,7 @@ NOT_ON_PLATFORM = Template(
     "native_engine.not_on_platform",
     "{what} needs the native engine, which exists for Linux only: on {platform}, algorithms are proved, played, "
     "drawn and simulated, but not executed on real ranks",
-    "{what}需要原生引擎，而引擎只支持 Linux：在 {platform} 上可以证明、推演、绘制和模拟算法，"
+    "{what}需要原生引擎，而引擎只支持 Linux：在 {platform} 上可以证明、逐步运行、绘制和模拟算法，"
     "但不能在真实的 rank 上执行",
 )
 EXECUTION = Template("native_engine.execution", "executing collectives", "执行集合通信")
