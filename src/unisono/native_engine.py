@@ -22,15 +22,15 @@ PLATFORMS = {"darwin": "macOS", "win32": "Windows"}
 NOT_INSTALLED = Template(
     "native_engine.not_installed",
     "{what} needs the native engine, which this installation lacks: wheels for Linux on x86-64 with glibc 2.34 or "
-    "newer have it, and with a C++20 compiler `pip install --no-binary unisono unisono` builds it",
+    "newer have it, and with a C++20 compiler `pip install .` in the source tree builds it",
     "{what}需要原生引擎，而当前安装中没有它：适用于 x86-64 Linux（glibc 2.34 或更新）的 wheel 带有引擎；"
-    "有 C++20 编译器时，可用 `pip install --no-binary unisono unisono` 构建",
+    "有 C++20 编译器时，可在源码目录中用 `pip install .` 构建",
 )
 NOT_ON_PLATFORM = Template(
     "native_engine.not_on_platform",
     "{what} needs the native engine, which exists for Linux only: on {platform}, algorithms are proved, played, "
     "drawn and simulated, but not executed on real ranks",
-    "{what}需要原生引擎，而引擎只支持 Linux：在 {platform} 上可以证明、推演、绘制和模拟算法，"
+    "{what}需要原生引擎，而引擎只支持 Linux：在 {platform} 上可以证明、逐步运行、绘制和模拟算法，"
     "但不能在真实的 rank 上执行",
 )
 EXECUTION = Template("native_engine.execution", "executing collectives", "执行集合通信")

@@ -9,6 +9,7 @@ from unisono.bench import plot
 from unisono.bench.cases import make_cases
 from unisono.bench.contender import ContenderFailed
 from unisono.bench.measure import Effort, measure
+from unisono.cli.main import main
 from unisono.collectives import all_reduce
 from unisono.errors import UsageError
 
@@ -41,3 +42,10 @@ def test_without_matplotlib_the_error_says_how_to_install_it(tmp_path, monkeypat
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match=r"pip install unisono\[plot\]"):
         plot.check_plot(tmp_path / "a.png")
+
+
+def test_without_matplotlib_the_command_line_names_the_extra_that_installs_it(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    words = ["bench", "-n", "2", "--bytes", "1KiB", "--peers-only", "--against", "memcpy"]
+    assert main([*words, "--plot", str(tmp_path / "a.svg")]) == 2
+    assert "pip install unisono[plot]" in capsys.readouterr().err

@@ -24,6 +24,12 @@ def test_the_table_exists_in_chinese(capsys):
     assert "网络" in capsys.readouterr().out
 
 
+def test_every_network_has_a_title_in_both_languages():
+    for name, network in PRESETS.items():
+        assert network.title, name
+        assert any("\u4e00" <= letter <= "\u9fff" for letter in network.title_zh), name
+
+
 def test_json_has_the_numbers_and_their_sources(capsys):
     main(["list", "--networks", "--json"])
     listed = {network["name"]: network for network in json.loads(capsys.readouterr().out)}

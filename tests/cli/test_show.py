@@ -277,7 +277,7 @@ def test_a_step_says_which_numbers_are_chunks_and_which_are_ranks(capsys):
 
 def test_the_steps_of_a_rank_are_shown_in_chinese(capsys):
     assert main(["show", "ring", "-n", "3", "--rank", "1", "--lang", "zh"]) == 0
-    assert "rank 1\n  1: send 第 0 块到 rank 2；recv_reduce 来自 rank 0 的第 2 块\n" in capsys.readouterr().out
+    assert "rank 1\n  1: send 第 0 块到 rank 2；recv_reduce 第 2 块，来自 rank 0\n" in capsys.readouterr().out
 
 
 def test_local_ops_name_two_chunks():

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from unisono import plan
+from unisono.cli import plan as plan_verb
 from unisono.cli.main import main
 from unisono.planner import what_would_change
 from unisono.planner.page import page_of
@@ -63,7 +64,16 @@ def test_the_verb_prints_a_table_and_reasons(capsys):
 
 def test_the_verb_speaks_chinese(capsys):
     assert main([*COMMAND, "--top", "2", "--lang", "zh"]) == 0
-    assert "显存变为 8 倍" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "显存变为 8 倍" in out
+    assert all(heading in out for heading in ("重算", "每步", "被掩盖", "集合通信操作", "主机间"))
+    assert all(heading not in out for heading in ("recompute", "hidden", "bubble", "per step", "near", "far"))
+
+
+def test_the_tables_have_the_same_columns_in_both_languages():
+    for columns in (plan_verb.COLUMNS, plan_verb.COLLECTIVE_COLUMNS, plan_verb.CALL_COLUMNS):
+        english, chinese = ([name.startswith(">") for name in columns[language]] for language in ("en", "zh"))
+        assert english == chinese
 
 
 def test_the_verb_prints_json_and_writes_the_page(capsys, tmp_path):

@@ -12,6 +12,7 @@ import platform
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 
 import unisono
 from unisono import native_engine
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     rows.show_header = False
     for name, value in {**facts, **gpu_texts}.items():
         shown = ", ".join(f"{key} {inner}" for key, inner in value.items()) if isinstance(value, dict) else str(value)
-        rows.add_row(name.replace("_", " "), shown)
+        rows.add_row(name.replace("_", " "), escape(shown))
     print_table(console(), rows)
     return 0
 

@@ -45,10 +45,10 @@ BOUND = {
 FULL_STOP = {"en": ".", "zh": "。"}
 LEGEND = {
     "en": "Bytes (sent or received by the busiest rank, whichever is more) and extra memory are multiples of the "
-    "vector. Steps are those of the rank with the most. Rounds are the time it takes if a rank sends one message and "
-    "receives one message at a time, and each message takes one round.",
+    "vector. Steps are those of the rank with the most. Rounds: the length of the schedule if every message takes "
+    "one round, and a rank can send one and receive one per round.",
     "zh": "字节是最忙的 rank 的单向数据量（发送、接收取较大者）；字节和额外内存都以整个向量的大小为单位。"
-    "步数取各 rank 中的最大值。轮数表示所需的时间：假设每个 rank 同一时刻最多发一条、收一条消息，每条消息耗时一轮。",
+    "步数取各 rank 中的最大值。轮数是调度的长度：假设每条消息耗时一轮，每个 rank 每轮最多发一条、收一条消息。",
 }
 Listed = dict[Collective, list[Algorithm | WrittenSchedule]]
 

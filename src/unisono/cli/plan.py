@@ -14,6 +14,26 @@ from unisono.planner.programs import DEFAULT, PROGRAMS
 from unisono.planner.quantities import gigabytes, seconds
 from unisono.planner.texts import headings
 
+COLUMNS = {
+    "en": (
+        ">", "dp", "tp", "pp", "ep", "ZeRO", "batch", "recompute", ">memory", ">p", ">g", ">o", ">act", ">step",
+        ">compute", ">comm", ">hidden", ">bubble", ">tokens/s/GPU", ">MFU",
+    ),
+    "zh": (
+        ">", "dp", "tp", "pp", "ep", "ZeRO", "微批", "重算", ">显存", ">参数", ">梯度", ">优化器", ">激活", ">每步",
+        ">计算", ">通信", ">被掩盖", ">气泡", ">token/s/GPU", ">MFU",
+    ),
+}  # fmt: skip
+COLLECTIVE_COLUMNS = {
+    "en": ("collective", ">bytes", ">per step", "ranks", "link", ">near", ">far", ">time"),
+    "zh": ("集合通信操作", ">字节", ">每步次数", "rank 数", "链路", ">主机内", ">主机间", ">时间"),
+}
+CALL_COLUMNS = {
+    "en": ("phase", "collective", "tensor", ">bytes", "ranks"),
+    "zh": ("阶段", "集合通信操作", "张量", ">字节", "rank 数"),
+}
+LINKS_ZH = {"near": "主机内", "far": "主机间"}
+
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the verb."""
@@ -75,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     _print(found, changes, args.top, args.lang)
     if calls:
-        _print_calls(calls)
+        _print_calls(calls, args.lang)
     return 0
 
 
@@ -83,8 +103,8 @@ def _calls(found: Plan) -> list[planner.Call]:
     return planner.calls_of_configuration(found.job.model, found.best.configuration, found.job.sequence)
 
 
-def _print_calls(calls: list[planner.Call]) -> None:
-    out, made = console(), table("phase", "collective", "tensor", ">bytes", "ranks")
+def _print_calls(calls: list[planner.Call], language: str) -> None:
+    out, made = console(), table(*CALL_COLUMNS[language])
     for call in calls:
         made.add_row(call.phase, call.collective, call.name, f"{call.bytes:,}", f"{call.size} ({call.axis})")
     out.print()
@@ -110,18 +130,16 @@ def _print(found: Plan, changes: list[planner.Change], top: int, language: str) 
     out, shown = console(), found.candidates[:top]
     for line in headings(found, len(shown)):
         print_paragraph(out, translated(line, language))
-    made = table(
-        ">", "dp", "tp", "pp", "ep", "ZeRO", "batch", "recompute", ">memory", ">p", ">g", ">o", ">act", ">step",
-        ">compute", ">comm", ">hidden", ">bubble", ">tokens/s/GPU", ">MFU",
-    )  # fmt: skip
+    made = table(*COLUMNS[language])
     for number, each in enumerate(shown, 1):
         made.add_row(*_cells(number, each))
     print_table(out, made)
     out.print()
-    collectives = table("collective", ">bytes", ">per step", "ranks", "link", ">near", ">far", ">time")
+    collectives = table(*COLLECTIVE_COLUMNS[language])
     for one in found.best.traffic:
         collectives.add_row(
-            f"{one.axis} {one.collective}", gigabytes(one.nbytes), f"{one.count:,}", str(one.size), one.link,
+            f"{one.axis} {one.collective}", gigabytes(one.nbytes), f"{one.count:,}", str(one.size),
+            LINKS_ZH.get(one.link, one.link) if language == "zh" else one.link,
             gigabytes(one.near_bytes), gigabytes(one.far_bytes), seconds(one.time_s),
         )  # fmt: skip
     if found.best.traffic:
