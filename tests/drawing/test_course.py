@@ -22,7 +22,7 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 CHINESE = re.compile("[\u4e00-\u9fff]")
 TITLES = [
     "What a rank is", "Reduce and broadcast", "The ring", "Why 2(p−1)/p", "Trees and doubling", "Hierarchy",
-    "Training on many ranks", "A race on a real network",
+    "Training on many ranks", "A race on a simulated network",
 ]  # fmt: skip
 
 

@@ -218,7 +218,7 @@ def _bytes(nbytes: float) -> str:
 
 LESSON = Lesson(
     "race",
-    Words("A race on a real network", "真实网络上的赛跑"),
+    Words("A race on a simulated network", "模拟网络上的赛跑"),
     Words("The same result by four algorithms: the best one depends on size and network.",
           "四种算法，同样的结果：谁最快，取决于向量的大小和网络。"),
     (

@@ -37,9 +37,9 @@ def _draw() -> Drawn:
             f"a0，目标是让每个 rank 都有一份。",
         )),
         Caption(1, Words(
-            f"All ranks run the same program (shown below); only the number `rank` differs. Rank {first[0]} has "
-            f"nothing to wait for and sends its data to rank {first[1]}: only a message can reach another rank's "
-            f"memory.",
+            f"All ranks run the same program (see “The program”); only the number `rank` differs. Rank {first[0]} "
+            f"has nothing to wait for and sends its data to rank {first[1]}: only a message can reach another "
+            f"rank's memory.",
             f"所有 rank 运行同一个程序（见“程序”），不同的只有编号 `rank`。rank {first[0]} 不用等待，把数据发给 rank "
             f"{first[1]}：要把数据放进其他 rank 的内存，只能发消息。",
         )),
