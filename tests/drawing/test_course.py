@@ -244,7 +244,7 @@ def test_on_a_short_vector_a_call_and_its_steps_explain_the_times_of_all_racers(
     times = [simulate(find(name).schedule(8), race.SHORT, race.NETWORK).time_s for name in race.RACERS]
     call_s, step_s = race.parts_of_time(levels, times)
     assert times == pytest.approx([call_s + count * step_s for count in levels], rel=0.02)
-    assert f"a call costs {call_s * 1e6:.2g} µs, and each step adds {step_s * 1e6:.2g} µs" in caption(
+    assert f"fixed cost of {call_s * 1e6:.2g} µs; at this size each step adds {step_s * 1e6:.2g} µs" in caption(
         drawn, "race", 1
     )
 

@@ -60,10 +60,10 @@ def _race() -> Drawn:
         ), view[0]),
         Caption(at[SHORT], Words(
             f"{fast.capitalize()} is done after {_us(times[SHORT][first[SHORT]])}: it has the fewest steps, "
-            f"{traces[first[SHORT]].levels}. At this size a call costs {_us(call_s, 2)}, and each step adds "
-            f"{_us(step_s, 2)}, almost regardless of the bytes that it carries.",
+            f"{traces[first[SHORT]].levels}. A call has a fixed cost of {_us(call_s, 2)}; at this size each step "
+            f"adds {_us(step_s, 2)}, almost regardless of the bytes that it carries.",
             f"{fast_zh}完成，用时 {_us(times[SHORT][first[SHORT]])}：它的步数最少，只有 "
-            f"{traces[first[SHORT]].levels} 步。在这个大小上，每次调用有 {_us(call_s, 2)} 的固定开销，每一步再加 "
+            f"{traces[first[SHORT]].levels} 步。每次调用有 {_us(call_s, 2)} 的固定开销；在这个大小上，每一步再加 "
             f"{_us(step_s, 2)}，几乎与所带的字节数无关。",
         ), view[0]),
         Caption(RACE, Words(

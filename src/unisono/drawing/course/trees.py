@@ -108,14 +108,14 @@ def _doubling() -> Drawn:
             f"{ring.proof.busiest} of it. At 8 bytes the steps decide, at 1 GiB the bytes: lesson 8 shows where the "
             f"fastest algorithm changes. (The ring even has more messages: {ring.proof.messages} against "
             f"{trace.proof.messages}.) The bits agree in both, since a+b = b+a in floating point: partners round "
-            f"alike. Rabenseifner's algorithm sends as little as the ring, {short.proof.busiest}, in only "
+            f"alike. Rabenseifner's algorithm (lesson 8) sends as little as the ring, {short.proof.busiest}, in only "
             f"{short.levels} steps; but the ring uses only links between neighbours and is as economical on any "
             f"number of ranks: on {ODD} ranks it sends {odd_ring.busiest}, Rabenseifner's algorithm "
             f"{odd_short.busiest}.",
             f"字节数。递归倍增中每个 rank 要把整个向量发送 {trace.levels} 次，环只发送 {ring.proof.busiest}。8 "
             f"字节时由步数决定，1 GiB 时由字节数决定：第 8 课会看到最快的算法在哪里改变。（环的消息其实更多："
             f"{ring.proof.messages} 条，递归倍增只有 {trace.proof.messages} 条。）两者的结果都逐位一致："
-            f"浮点数也满足 a+b = b+a，通信双方舍入的结果相同。Rabenseifner 算法发送得与环一样少，也是 "
+            f"浮点数也满足 a+b = b+a，通信双方舍入的结果相同。Rabenseifner 算法（第 8 课）发送得与环一样少，也是 "
             f"{short.proof.busiest}，只要 {short.levels} 步；但环只用相邻 rank 之间的链路，而且 rank "
             f"数任意时都同样节省：{ODD} 个 rank 时，环发送 {odd_ring.busiest}，Rabenseifner 算法发送 "
             f"{odd_short.busiest}。",
