@@ -13,6 +13,7 @@ import pytest
 from unisono import find, play, prove, simulate
 from unisono.drawing.course import COURSE, find_page, lesson_page, race, ring, write_course
 from unisono.drawing.course.contents import PLACES
+from unisono.drawing.course.recorded import Recording, size_text
 from unisono.drawing.course.trace import Trace
 from unisono.errors import UsageError
 
@@ -21,7 +22,7 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 CHINESE = re.compile("[\u4e00-\u9fff]")
 TITLES = [
     "What a rank is", "Reduce and broadcast", "The ring", "Why 2(p−1)/p", "Trees and doubling", "Hierarchy",
-    "Training on many ranks", "A race on a real network",
+    "Training on many ranks", "A race on a simulated network",
 ]  # fmt: skip
 
 
@@ -208,6 +209,16 @@ def test_zero3_sends_half_as_much_again_as_ddp(drawn):
     question = drawn["zero3"].question
     assert question.answer.en.startswith("1.50 times")
     assert question.choices[question.right].en.startswith("Half as much again")
+    assert "fall to 1/4 just before the update" in question.answer.en
+    ddp, zero3 = (
+        size_text(max(map(allocated, Recording.of(name).data["moments"]))) for name in ("data_parallel", "zero3")
+    )
+    assert f"allocates at most {zero3}; with DDP it is {ddp}." in question.answer.en
+
+
+def allocated(moment):
+    """Return the bytes that rank 0 has allocated at a moment."""
+    return sum(map(sum, moment["held"][0])) + moment["empty"][0]
 
 
 def test_the_busiest_expert_is_the_right_answer(drawn):
@@ -226,6 +237,16 @@ def test_the_winners_of_the_race_are_those_of_the_simulator(drawn):
     assert caption(drawn, "race", 4).startswith("Rabenseifner wins")
     question = drawn["race"].question
     assert question.choices[question.right].en == "No: rabenseifner for the gradients, recursive doubling for 8 B."
+
+
+def test_on_a_short_vector_a_call_and_its_steps_explain_the_times_of_all_racers(drawn):
+    levels = [prove(find(name).schedule(8)).levels for name in race.RACERS]
+    times = [simulate(find(name).schedule(8), race.SHORT, race.NETWORK).time_s for name in race.RACERS]
+    call_s, step_s = race.parts_of_time(levels, times)
+    assert times == pytest.approx([call_s + count * step_s for count in levels], rel=0.02)
+    assert f"fixed cost of {call_s * 1e6:.2g} µs; at this size each step adds {step_s * 1e6:.2g} µs" in caption(
+        drawn, "race", 1
+    )
 
 
 def test_between_the_captions_of_the_network_only_far_messages_move(drawn):

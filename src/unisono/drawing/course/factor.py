@@ -16,6 +16,7 @@ def _draw() -> Drawn:
     half = few.levels // 2
     factor = all_reduce.bus_factor(MORE)
     busbw = float(ALGBW * factor)
+    growth = round(100 * (more.proof.busiest / few.proof.busiest - 1))  # percent
     captions = [
         Caption(0, Words(
             f"How much does one rank send in an all-reduce? Count it. With p = {FEW}, the vector has {FEW} chunks, "
@@ -24,9 +25,9 @@ def _draw() -> Drawn:
             f"1/{FEW}。",
         ), {"ranks": FEW}),
         Caption(half, Words(
-            f"{half} steps to sum: p − 1 chunks sent, one in each step. The chunk that ends here never has to leave, "
-            f"so it is p − 1 and not p.",
-            f"求和用了 {half} 步：每步发一块，共 p − 1 块。最后留在本 rank 的那一块不必发出，所以是 p − 1 而不是 p。",
+            f"{half} steps to sum, with one chunk sent in each. One of the p chunks finishes on this rank and is "
+            f"never sent during this half, hence p − 1.",
+            f"求和用了 {half} 步，每步发一块。p 块中有一块在本 rank 上完成求和，这一半里从不发出，所以是 p − 1。",
         ), {"ranks": FEW}),
         Caption(few.levels, Words(
             f"{few.levels - half} more steps to share, another p − 1 chunks: 2(p − 1) chunks of 1/p each. For p = "
@@ -36,30 +37,33 @@ def _draw() -> Drawn:
         ), {"ranks": FEW}),
         Caption(more.levels, Words(
             f"With {MORE} ranks there are {more.levels} steps, but the chunks are smaller: {more.levels} × 1/{MORE} "
-            f"= {more.proof.busiest}. Twice the ranks, and hardly more to send.",
+            f"= {more.proof.busiest}. Twice the ranks, and only {growth} % more to send.",
             f"{MORE} 个 rank 要 {more.levels} 步，但块也更小：{more.levels} × 1/{MORE} = {more.proof.busiest}。rank "
-            f"多一倍，要发送的几乎没有增加。",
+            f"多一倍，要发送的只多 {growth} %。",
         ), {"ranks": MORE}),
         Caption(many.levels, Words(
-            f"{MANY} ranks: {many.proof.busiest}. The factor approaches 2 and never reaches it. No algorithm can do "
-            f"better, because the verifier's lower bound is {many.proof.least_bytes} as well.",
-            f"{MANY} 个 rank：{many.proof.busiest}。这个系数趋近于 2，但永远达不到。没有算法能做得更好，"
-            f"因为验证器给出的下界也是 {many.proof.least_bytes}。",
+            f"{MANY} ranks: {many.proof.busiest}. The factor approaches 2 and never reaches it. If ranks do the "
+            f"sums, and not a switch, no algorithm can do better: the derivation below gives the reason.",
+            f"{MANY} 个 rank：{many.proof.busiest}。这个系数趋近于 2，但永远达不到。只要由 rank（而不是交换机）求和，"
+            f"就没有算法能做得更好，理由见下面的推导。",
         ), {"ranks": MANY}),
     ]  # fmt: skip
     question = Question(
         Words(
-            f"{MORE} ranks sum 30 GB in one second: algbw = {ALGBW} GB/s. How much went through the link of each "
-            f"rank in that second?",
-            f"{MORE} 个 rank 用一秒对 30 GB 求和：algbw = {ALGBW} GB/s。这一秒里，每个 rank 的链路传了多少？",
+            f"{MORE} ranks with {ALGBW} GB each complete an all-reduce in one second: algbw = {ALGBW} GB/s. The "
+            f"algorithm sends as few bytes as possible. How much went through each rank's link in each direction?",
+            f"{MORE} 个 rank 各有 {ALGBW} GB 数据，一次 all-reduce 用时一秒：algbw = {ALGBW} GB/s。"
+            f"所用的算法发送的字节数最少。每个 rank 的链路单向传输了多少？",
         ),
         tuple(Words(f"{value:g} GB", f"{value:g} GB") for value in (ALGBW, busbw, 2 * ALGBW)),
         1,
         Words(
             f"{busbw:g} GB: {ALGBW} × {factor}. This is bus bandwidth (busbw): it can be compared with the speed of "
-            f"the link, whatever the number of ranks. Benchmarks print both, and so does `unisono bench`.",
+            f"the link, whatever the number of ranks. It does not say what an algorithm really sent, but how close "
+            f"the call came to the speed of the link. Benchmarks print both, and so does `unisono bench`.",
             f"{busbw:g} GB：{ALGBW} × {factor}。这就是总线带宽（busbw）：不论有多少 rank，都可以直接与链路速率比较。"
-            f"测速工具会同时给出两者，`unisono bench` 也一样。",
+            f"它说明的不是算法实际发送了多少，而是这次调用离链路的速率有多近。测速工具会同时给出两者，"
+            f"`unisono bench` 也一样。",
         ),
     )
     return script_page("busbw", many.levels, captions, question)

@@ -20,10 +20,11 @@ def _draw() -> Drawn:
     here, there = far_share(trace), far_share(ring)
     captions = [
         Caption(0, Words(
-            f"Two hosts with {PER_HOST} ranks each. Inside a host, data moves through memory or NVLink; between the "
-            f"hosts there is a slower network. The idea: do as much as possible inside.",
-            f"两台主机，各有 {PER_HOST} 个 rank。主机内部走内存或 NVLink，主机之间走网络，要慢得多。思路是："
-            f"尽量在主机内部完成。",
+            f"Two hosts (nodes 0 and 1 in the picture) with {PER_HOST} ranks each. Inside a host, data moves "
+            f"through memory or NVLink; between the hosts there is a slower network. The idea: do as much as "
+            f"possible inside.",
+            f"两台主机（图中的节点 0 和 1），各有 {PER_HOST} 个 rank。主机内部走内存或 NVLink，主机之间走网络，"
+            f"要慢得多。思路是：尽量在主机内部完成。",
         )),
         Caption(1, Words(
             f"First a reduce-scatter inside each host, {first - 1} steps. Both hosts work at the same time, and "
@@ -41,9 +42,9 @@ def _draw() -> Drawn:
             "最终的和在每台主机内部用 all-gather 分发。慢链路又空闲了。",
         )),
         Caption(trace.levels, Words(
-            f"All ranks have all sums after {trace.levels} steps. Between the hosts {here} vectors were sent; a ring "
-            f"over all {RANKS} ranks sends {there}.",
-            f"{trace.levels} 步之后，所有 rank 都有全部的和。主机之间一共传了 {here} 个向量；{RANKS} 个 rank "
+            f"All ranks have all sums after {trace.levels} steps. Between the hosts {here} vectors were sent, both "
+            f"directions added; a ring over all {RANKS} ranks sends {there}.",
+            f"{trace.levels} 步之后，所有 rank 都有全部的和。主机之间两个方向一共传了 {here} 个向量；{RANKS} 个 rank "
             f"排成一个大环则要传 {there} 个。",
         )),
     ]  # fmt: skip
@@ -51,7 +52,7 @@ def _draw() -> Drawn:
         Words(
             f"Suppose that ranks 0 to {RANKS - 1} form one ring instead. How much data crosses between the hosts, "
             f"compared with the hierarchy?",
-            f"如果改为 rank 0 到 rank {RANKS - 1} 排成一个大环，与分层相比，跨主机传输的数据有多少？",
+            f"如果改为 rank 0 到 rank {RANKS - 1} 排成一个大环，与分层相比，跨主机传输的数据是更多还是更少？",
         ),
         (
             Words("Less, since only two links of the ring cross.", "更少，因为环上只有两条链路跨主机。"),
@@ -60,13 +61,14 @@ def _draw() -> Drawn:
         ),
         2 if there > here else 1 if there == here else 0,
         Words(
-            f"{float(there / here):g} times: {there} vectors against {here}. In the ring, every chunk crosses on its "
-            f"way around, unsummed or partly summed; with hierarchy only sums of whole hosts cross. To use two "
-            f"machines: `unisono run --hosts a:4,b:4 train.py`; Unisono knows the hosts and takes them into account "
-            f"when it chooses an algorithm.",
-            f"{float(there / here):g} 倍：{there} 个向量对 {here} 个。在大环里，每一块绕环时都要跨主机，"
-            f"而且往往只加了一部分；分层时，跨主机的只有整台主机的和。要使用两台机器：`unisono run --hosts a:4,b:4 "
-            f"train.py`，Unisono 知道哪些 rank 在同一台主机上，选择算法时会考虑这一点。",
+            f"{float(there / here):g} times: {there} vectors against {here}. In the ring, every chunk crosses on "
+            f"both of its trips: unsummed or partly summed on the first, as a finished sum on the second; with "
+            f"hierarchy only sums of whole hosts cross. To use two machines: `unisono run --hosts a:4,b:4 "
+            f"examples/train.py`; Unisono knows the hosts and takes them into account when it chooses an algorithm.",
+            f"{float(there / here):g} 倍：{there} 个向量对 {here} 个。在大环里，每一块绕环两圈，两圈都要跨主机："
+            f"第一圈时还没有相加或只加了一部分，第二圈时是最终的和；分层时，跨主机的只有整台主机的和。"
+            f"要使用两台机器：`unisono run --hosts a:4,b:4 examples/train.py`，Unisono 知道哪些 rank "
+            f"在同一台主机上，选择算法时会考虑这一点。",
         ),
     )
     return scenes_page([trace.scene], captions, question)

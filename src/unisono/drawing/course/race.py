@@ -1,6 +1,8 @@
-"""Lesson 8: algorithms race on a real network, in the times of the simulator."""
+"""Lesson 8: algorithms race on a simulated network."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from unisono import networks
 from unisono.algorithms import find
@@ -19,6 +21,7 @@ RACERS = ("ring", "recursive_doubling", "rabenseifner", "tree")
 RANKS = 8
 NETWORK = "dgx-h100"
 OTHERS = ("ethernet-10g", "ideal")
+CHINESE = {"ring": "环", "recursive_doubling": "递归倍增", "rabenseifner": "Rabenseifner", "tree": "树"}
 TINY, SHORT, LONG = 8, 4096, 1 << 27  # bytes
 HOSTS_RANKS, HOSTS_BYTES = 16, 1 << 26
 
@@ -37,30 +40,36 @@ def _race() -> Drawn:
         order = sorted(range(len(RACERS)), key=seconds.__getitem__)
         first[nbytes], last[nbytes] = order[0], order[-1]
         at[nbytes] = RACE * seconds[order[0]] / seconds[order[-1]]
-    fast, slow = _name(first[SHORT]), _name(last[SHORT])
-    big, lame = _name(first[LONG]), _name(last[LONG])
+    fast, slow, big, lame = map(_name, (first[SHORT], last[SHORT], first[LONG], last[LONG]))
+    fast_zh, slow_zh, big_zh, lame_zh = map(_chinese, (first[SHORT], last[SHORT], first[LONG], last[LONG]))
+    ring, winner = traces[RACERS.index("ring")], traces[first[LONG]]
+    assert winner.proof.busiest == ring.proof.busiest
+    call_s, step_s = parts_of_time([trace.levels for trace in traces], times[SHORT])
     tiny = [finish[found["sizes"].index(TINY)] for finish in here["finish"]]
     crossing = here["crossovers"]
     changes_en = ", ".join(f"{_name(each['after'])} from {_bytes(each['bytes'])} on" for each in crossing)
-    changes_zh = "，".join(f"从 {_bytes(each['bytes'])} 起是 {_name(each['after'])}" for each in crossing)
+    changes_zh = "，".join(f"从 {_bytes(each['bytes'])} 起是 {_chinese(each['after'])}" for each in crossing)
     view = [{"network": NETWORK, "bytes": nbytes} for nbytes in (SHORT, LONG)]
     captions = [
         Caption(0, Words(
             f"Four algorithms, one result, {RANKS} GPUs of a DGX H100, joined by NVLink. The times come from the "
             f"simulator. The vector is short: {_bytes(SHORT)}. Which one wins? Decide before you press play.",
-            f"四种算法，结果相同，在一台 DGX H100 的 {RANKS} 块 GPU 上，以 NVLink 相连。时间由模拟器给出。向量很短："
-            f"{_bytes(SHORT)}。谁会赢？先猜一猜，再点播放。",
+            f"四种算法（环 ring、递归倍增 recursive doubling、树 tree 与 Rabenseifner），结果相同，在一台 DGX H100 "
+            f"的 {RANKS} 块 GPU 上，以 NVLink 相连。时间由模拟器给出。向量很短：{_bytes(SHORT)}。谁会赢？先猜一猜，"
+            f"再点播放。",
         ), view[0]),
         Caption(at[SHORT], Words(
-            f"{fast.capitalize()} is done after {_us(times[SHORT][first[SHORT]])}: it has the fewest steps, and at "
-            f"this size each step costs the same, whatever it carries.",
-            f"{fast} 完成，用时 {_us(times[SHORT][first[SHORT]])}：它的步数最少，而在这个大小上，不论带多少数据，"
-            f"每一步的时间都差不多。",
+            f"{fast.capitalize()} is done after {_us(times[SHORT][first[SHORT]])}: it has the fewest steps, "
+            f"{traces[first[SHORT]].levels}. A call has a fixed cost of {_us(call_s, 2)}; at this size each step "
+            f"adds {_us(step_s, 2)}, almost regardless of the bytes that it carries.",
+            f"{fast_zh}完成，用时 {_us(times[SHORT][first[SHORT]])}：它的步数最少，只有 "
+            f"{traces[first[SHORT]].levels} 步。每次调用有 {_us(call_s, 2)} 的固定开销；在这个大小上，每一步再加 "
+            f"{_us(step_s, 2)}，几乎与所带的字节数无关。",
         ), view[0]),
         Caption(RACE, Words(
             f"{slow.capitalize()} is last with {_us(times[SHORT][last[SHORT]])}: its {traces[last[SHORT]].levels} "
             f"steps must follow one another.",
-            f"{slow} 最后，用时 {_us(times[SHORT][last[SHORT]])}：它的 {traces[last[SHORT]].levels} "
+            f"{slow_zh}最后，用时 {_us(times[SHORT][last[SHORT]])}：它的 {traces[last[SHORT]].levels} "
             f"步只能一步接一步地走。",
         ), view[0]),
         Caption(0, Words(
@@ -68,17 +77,17 @@ def _race() -> Drawn:
             f"同一场比赛，换成长向量 {_bytes(LONG)}：这时由字节数决定。",
         ), view[1]),
         Caption(at[LONG], Words(
-            f"{big.capitalize()} wins with {_us(times[LONG][first[LONG]])}. Each of its ranks sends only "
-            f"{traces[first[LONG]].proof.busiest} of the vector; with {lame}, one rank sends "
-            f"{traces[last[LONG]].proof.busiest} vectors.",
-            f"{big} 胜出，用时 {_us(times[LONG][first[LONG]])}。它的每个 rank 只发送向量的 "
-            f"{traces[first[LONG]].proof.busiest}，而 {lame} 中有的 rank 要发送 {traces[last[LONG]].proof.busiest} "
-            f"个向量。",
+            f"{big.capitalize()} wins with {_us(times[LONG][first[LONG]])}. Each rank sends only "
+            f"{winner.proof.busiest} of the vector, as in the ring, but in {winner.levels} steps instead of "
+            f"{ring.levels}; with {lame}, one rank sends {traces[last[LONG]].proof.busiest} vectors.",
+            f"{big_zh} 胜出，用时 {_us(times[LONG][first[LONG]])}。每个 rank 只发送向量的 {winner.proof.busiest}，"
+            f"与环相同，但只要 {winner.levels} 步，而环要 {ring.levels} 步；{lame_zh}中有的 rank 要发送 "
+            f"{traces[last[LONG]].proof.busiest} 个向量。",
         ), view[1]),
         Caption(RACE, Words(
-            f"The chart below shows where the lead changes on this network: {changes_en}. Choose another network, "
-            f"and the order changes again.",
-            f"下面的图标出了在这个网络上名次改变的位置：{changes_zh}。换一个网络，名次又会不同。",
+            f"Circles in the chart below mark where the fastest algorithm changes: {changes_en}. On another network "
+            f"the result can differ.",
+            f"图中的圆圈标出最快的算法在哪里换人：{changes_zh}。换一个网络，结果可能又不同。",
         ), view[1]),
     ]  # fmt: skip
     question = Question(
@@ -88,21 +97,21 @@ def _race() -> Drawn:
             f"一个训练步既要对 {_bytes(LONG)} 的梯度求和，又要对 {_bytes(TINY)} 的一个数求和。两者用同一种算法吗？",
         ),
         (
-            Words(f"Yes: {big} for both.", f"是：都用 {big}。"),
+            Words(f"Yes: {big} for both.", f"是：都用 {big_zh}。"),
             Words(
                 f"No: {big} for the gradients, {fast} for {_bytes(TINY)}.",
-                f"不：梯度用 {big}，{_bytes(TINY)} 用 {fast}。",
+                f"不：梯度用 {big_zh}，{_bytes(TINY)} 用{fast_zh}。",
             ),
-            Words(f"Yes: {fast}, it has the fewest steps.", f"是：用 {fast}，它步数最少。"),
+            Words(f"Yes: {fast}, it has the fewest steps.", f"是：用{fast_zh}，它步数最少。"),
         ),
         1,
         Words(
             f"No. On this network {big} is {times[LONG][first[SHORT]] / times[LONG][first[LONG]]:.1f} times as fast "
             f"as {fast} at {_bytes(LONG)}, and {fast} {tiny[first[LONG]] / tiny[first[SHORT]]:.1f} times as fast as "
             f"{big} at {_bytes(TINY)}. Libraries choose by size; `unisono explain` gives the reason for a choice.",
-            f"不。在这个网络上，{_bytes(LONG)} 时 {big} 的速度是 {fast} 的 "
-            f"{times[LONG][first[SHORT]] / times[LONG][first[LONG]]:.1f} 倍，{_bytes(TINY)} 时 {fast} 是 {big} 的 "
-            f"{tiny[first[LONG]] / tiny[first[SHORT]]:.1f} 倍。通信库按大小选择算法；`unisono explain` "
+            f"不。在这个网络上，{_bytes(LONG)} 时 {big_zh} 的速度是{fast_zh}的 "
+            f"{times[LONG][first[SHORT]] / times[LONG][first[LONG]]:.1f} 倍，{_bytes(TINY)} 时{fast_zh}是 {big_zh} "
+            f"的 {tiny[first[LONG]] / tiny[first[SHORT]]:.1f} 倍。通信库按大小选择算法；`unisono explain` "
             f"给出选择的理由。",
         ),
     )
@@ -121,16 +130,16 @@ def _links() -> Drawn:
     away, back = _crossing(schedule, network)
     captions = [
         Caption(0, Words(
-            f"Two DGX H100, {per_host} GPUs each: {HOSTS_RANKS} ranks sum {_bytes(HOSTS_BYTES)} with a hierarchy. A "
-            f"road leads from one GPU to another; the redder it is, the more of its bandwidth is in use.",
+            f"Two DGX H100, {per_host} GPUs each: {HOSTS_RANKS} ranks sum {_bytes(HOSTS_BYTES)} with a hierarchy. "
+            f"Each line is a path between two GPUs; the redder it is, the more of its bandwidth is in use.",
             f"两台 DGX H100，各 {per_host} 块 GPU：{HOSTS_RANKS} 个 rank 用分层算法对 {_bytes(HOSTS_BYTES)} 求和。"
-            f"路表示一块 GPU 到另一块的通路，颜色越红，占用的带宽越多。",
+            f"图中每条线是两块 GPU 之间的一条通路，颜色越红，带宽占用越高。",
         )),
         Caption(REPLAY * away / time_s, Words(
             f"After {_us(away)} the reduce-scatter inside the hosts is over, and only the far links are busy: each "
-            f"GPU exchanges with its partner through a NIC. The chart of links below shows it, too.",
+            f"GPU exchanges with its partner through a NIC. The links inside the hosts pause.",
             f"{_us(away)} 之后，主机内部的 reduce-scatter 结束，只有主机之间的链路在忙：每块 GPU "
-            f"经网卡与自己的伙伴交换。下面的链路图也能看到这一点。",
+            f"经网卡与自己的伙伴交换。主机内部的链路暂时空闲。",
         )),
         Caption(REPLAY * back / time_s, Words(
             f"{_us(back - away)} later the sums have crossed. The rest is an all-gather inside the hosts. Lesson 6, "
@@ -139,10 +148,10 @@ def _links() -> Drawn:
             f"这就是第 6 课，只是以微秒计。",
         )),
         Caption(REPLAY, Words(
-            f"Done after {_us(time_s)}, over {near} links inside hosts and {far} between them. A single ring over "
-            f"all {HOSTS_RANKS} GPUs takes {_us(ring_s)}.",
-            f"用时 {_us(time_s)}，用到主机内部的 {near} 条链路和主机之间的 {far} 条。{HOSTS_RANKS} 块 GPU "
-            f"排成一个环则需 {_us(ring_s)}。",
+            f"Done after {_us(time_s)}, over {near} links inside hosts and {far} between them; every line is two, "
+            f"one for each direction. A single ring over all {HOSTS_RANKS} GPUs takes {_us(ring_s)}.",
+            f"用时 {_us(time_s)}，用到主机内部的 {near} 条链路和主机之间的 {far} 条；图中一条线算两条，"
+            f"每个方向一条。{HOSTS_RANKS} 块 GPU 排成一个环则需 {_us(ring_s)}。",
         )),
     ]  # fmt: skip
     question = Question(
@@ -182,9 +191,21 @@ def _name(at: int) -> str:
     return RACERS[at].replace("_", " ")
 
 
-def _us(seconds: float) -> str:
-    """Return a time with three digits, in microseconds or milliseconds."""
-    return f"{seconds * 1e6:.3g} µs" if seconds < 1e-3 else f"{seconds * 1e3:.3g} ms"
+def _chinese(at: int) -> str:
+    """Return the name that the earlier lessons teach."""
+    return CHINESE[RACERS[at]]
+
+
+def parts_of_time(levels: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]:
+    """Return the cost of a call and of each step, from the calls with the fewest and the most steps."""
+    few, many = min(range(len(levels)), key=levels.__getitem__), max(range(len(levels)), key=levels.__getitem__)
+    step_s = (seconds[many] - seconds[few]) / (levels[many] - levels[few])
+    return seconds[few] - levels[few] * step_s, step_s
+
+
+def _us(seconds: float, digits: int = 3) -> str:
+    """Return a time with some digits, in microseconds or milliseconds."""
+    return f"{seconds * 1e6:.{digits}g} µs" if seconds < 1e-3 else f"{seconds * 1e3:.{digits}g} ms"
 
 
 def _bytes(nbytes: float) -> str:
@@ -197,7 +218,7 @@ def _bytes(nbytes: float) -> str:
 
 LESSON = Lesson(
     "race",
-    Words("A race on a real network", "真实网络上的赛跑"),
+    Words("A race on a simulated network", "模拟网络上的赛跑"),
     Words("The same result by four algorithms: the best one depends on size and network.",
           "四种算法，同样的结果：谁最快，取决于向量的大小和网络。"),
     (

@@ -37,9 +37,10 @@ def _draw() -> Drawn:
             f"a0，目标是让每个 rank 都有一份。",
         )),
         Caption(1, Words(
-            f"All ranks run the same program (see Code); only the number `rank` differs. Rank {first[0]} has nothing "
-            f"to wait for and sends its data to rank {first[1]}: only a message can reach another rank's memory.",
-            f"所有 rank 运行同一个程序（见代码），不同的只有编号 `rank`。rank {first[0]} 不用等待，把数据发给 rank "
+            f"All ranks run the same program (see “The program”); only the number `rank` differs. Rank {first[0]} "
+            f"has nothing to wait for and sends its data to rank {first[1]}: only a message can reach another "
+            f"rank's memory.",
+            f"所有 rank 运行同一个程序（见“程序”），不同的只有编号 `rank`。rank {first[0]} 不用等待，把数据发给 rank "
             f"{first[1]}：要把数据放进其他 rank 的内存，只能发消息。",
         )),
         Caption(2, Words(
@@ -70,13 +71,19 @@ def _draw() -> Drawn:
         ),
         1,
         Words(
-            f"Ranks {joined(waiting, 'and')} wait in `recv`. The program is the same, but `rank` decides which lines "
-            f"a rank reaches. Waiting is the real cost of communication: later lessons keep more ranks busy. A rank "
-            f"is not tied to a CPU core: with GPUs, each rank usually drives one, and eight ranks can share a single "
-            f"GPU. Start four ranks with `unisono run -n 4 my.py`.",
+            f"Ranks {joined(waiting, 'and')} wait in `recv`. The program is the same, but `rank` decides which "
+            f"lines a rank reaches. Waiting is the real cost of communication: later lessons keep more ranks busy. "
+            f"A step of the animation is a level in `unisono show`; `unisono list` counts the steps of one rank's "
+            f"program, at most {trace.proof.steps} here, and the rounds, {trace.proof.rounds} here. A program sees "
+            f"only messages, although ranks on one host pass them through shared memory. On GPU machines each rank "
+            f"usually drives its own GPU, though several can share one. Start four ranks with `unisono run -n "
+            f"{RANKS} examples/sum_of_all.py`.",
             f"rank {joined(waiting, '和')} 停在 `recv`。程序相同，但执行到哪几行由 `rank` 决定。"
-            f"等待才是通信的真正代价：后面几课就是让更多的 rank 忙起来。rank 不一定只用 CPU：有 GPU 时通常一个 rank "
-            f"用一块，也可以八个 rank 共用一块。启动四个 rank：`unisono run -n 4 my.py`。",
+            f"等待才是通信的真正代价：后面几课就是让更多的 rank 忙起来。动画的一步就是 `unisono show` 中的一个层级；"
+            f"`unisono list` 数的是一个 rank 的程序的步数（这里最多 {trace.proof.steps} 步）和轮数（这里 "
+            f"{trace.proof.rounds} 轮）。程序看到的只有消息，尽管同一主机上的 rank 实际上通过一段共享内存传递消息。"
+            f"在有 GPU 的机器上，通常每个 rank 用自己的一块 GPU，也可以几个 rank 共用一块。启动四个 rank："
+            f"`unisono run -n {RANKS} examples/sum_of_all.py`。",
         ),
     )
     return scenes_page([scene_of(trace.schedule, pass_it_on)], captions, question)

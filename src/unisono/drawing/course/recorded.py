@@ -58,6 +58,13 @@ class Recording:
         """Return the bytes that a rank holds at a moment, of some kinds."""
         return sum(layer[kind] for layer in self.data["moments"][moment]["held"][rank] for kind in kinds)
 
+    @property
+    def peak(self) -> int:
+        """The most bytes that rank 0 has allocated at any moment, with memory that is empty then."""
+        return max(
+            self.held(at, *range(5)) + int(self.data["moments"][at]["empty"][0]) for at in range(self.last + 1)
+        )
+
     def sent(self) -> int:
         """Return the bytes that a rank sends in the step."""
         return sum(int(each["sent_bytes"]) for each in self.data["collectives"])

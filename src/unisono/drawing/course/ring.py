@@ -81,9 +81,9 @@ def _ring() -> Drawn:
             f"does the same work in every step, on a different chunk. Individual sums are finished earlier: after "
             f"step {half}, rank {done[0][0]} has the sum of chunk {chunk_name(done[0][1])}, and rank {done[1][0]} "
             f"that of {chunk_name(done[1][1])}.",
-            f"第 {when} 步之后所有 rank 同时得到，此前没有。环没有头也没有尾：每一步里，每个 rank 做的事都一样，"
-            f"只是块不同。单独一块的和会早一些完成：第 {half} 步之后，rank {done[0][0]} 有 {chunk_name(done[0][1])} "
-            f"块的，rank {done[1][0]} 有 {chunk_name(done[1][1])} 块的。",
+            f"第 {when} 步之后所有 rank 同时得到，此前没有哪个 rank 得到完整的一列。环没有头也没有尾：每一步里，每个 "
+            f"rank 做的事都一样，只是块不同。单独一块的和会早一些完成：第 {half} 步之后，rank {done[0][0]} 得到 "
+            f"{chunk_name(done[0][1])} 块的和，rank {done[1][0]} 得到 {chunk_name(done[1][1])} 块的和。",
         ),
     )
     return scenes_page([trace.scene], captions, question)

@@ -83,11 +83,11 @@ def _broadcast() -> Drawn:
         ),
         *number_choices(both, RANKS, RANKS * (RANKS - 1)),
         Words(
-            f"{reduce_messages} + {trace.proof.messages} = {both}. Every rank but the root sends its number once and "
-            f"receives the sum once. Together they are an all-reduce, the main subject of this course; if every "
-            f"rank sent to every other, it would take {RANKS * (RANKS - 1)} messages.",
-            f"{reduce_messages} + {trace.proof.messages} = {both} 条。除根以外，每个 rank 发一次自己的数，"
-            f"收一次总和。两者合起来就是 all-reduce，也是这门课的主角；如果每个 rank 都发给所有其他 rank，则要 "
+            f"{reduce_messages} + {trace.proof.messages} = {both}. Each rank except the root sends exactly one "
+            f"(partial) sum and receives the total once. Together they are an all-reduce, the main subject of this "
+            f"course; if every rank sent to every other, it would take {RANKS * (RANKS - 1)} messages.",
+            f"{reduce_messages} + {trace.proof.messages} = {both} 条。每个 rank（根除外）都恰好发出一个（部分）和，"
+            f"并收到一次总和。两者合起来就是 all-reduce，也是这门课的主角；如果每个 rank 都发给所有其他 rank，则要 "
             f"{RANKS * (RANKS - 1)} 条。",
         ),
     )
@@ -102,10 +102,11 @@ LESSON = Lesson(
     (
         Page("reduce", Words("Reduce", "reduce"),
              Words("Every rank has a number; afterwards one of them knows the sum.",
-                   "每个 rank 有一个数，最后一个 rank 知道总和。"), _reduce),
+                   "每个 rank 有一个数，结束时其中一个 rank 知道总和。"), _reduce),
         Page("broadcast", Words("Broadcast", "broadcast"),
              Words(
-                 "One rank knows the sum; afterwards all of them do.", "一个 rank 知道总和，最后所有 rank 都知道。"),
+                 "One rank knows the sum; afterwards all of them do.",
+                 "一个 rank 知道总和，结束时所有 rank 都知道。"),
              _broadcast),
     ),
 )  # fmt: skip

@@ -41,7 +41,7 @@ def _data_parallel() -> Drawn:
             f"The gradients of layers {layers_en} are ready, {size_text(call['bytes'])}. Their all-reduce starts "
             f"while the ranks still compute the earlier layers: communication hides behind computation.",
             f"第 {layers_zh} 层的梯度已经算好，共 {size_text(call['bytes'])}。它们的 all-reduce 立即开始，同时各 "
-            f"rank 继续计算前面的层：通信藏在计算后面。",
+            f"rank 继续计算更靠前各层的梯度，通信与计算因此重叠。",
         )),
         Caption(step.at("ready"), Words(
             "All ranks have the same averaged gradients, to the last bit. So they take the same step and stay "
@@ -55,7 +55,7 @@ def _data_parallel() -> Drawn:
         )),
     ]  # fmt: skip
     question = Question(
-        Words("Why does DDP never need to send parameters?", "DDP 为什么从不发送参数？"),
+        Words("Why does DDP not need to send parameters during training?", "训练过程中，DDP 为什么不需要发送参数？"),
         (
             Words("Because parameters are larger than gradients.", "因为参数比梯度大。"),
             Words(
@@ -71,8 +71,8 @@ def _data_parallel() -> Drawn:
             f"apart. DDP saves no memory: every rank holds {size_text(step.held(step.at('ready'), *STATES))} of "
             f"parameters, gradients and Adam state.",
             f"起点相同，all-reduce 又让各 rank 的梯度逐位一致：对每个算法，Unisono 都证明了这种一致性。"
-            f"如果各 rank 的结果有差别，模型就会逐渐偏离。DDP 并不节省内存：每个 rank 都占用 "
-            f"{size_text(step.held(step.at('ready'), *STATES))} 的参数、梯度和 Adam 状态。",
+            f"如果各 rank 的结果有差别，模型就会逐渐偏离。DDP 并不节省内存：每个 rank 的参数、梯度和 Adam 状态共占 "
+            f"{size_text(step.held(step.at('ready'), *STATES))}。",
         ),
     )
     return script_page("data-parallel", step.last, captions, question)
@@ -110,7 +110,8 @@ def _tensor_parallel() -> Drawn:
             f"{block.count('forward')} all-reduces forward and {block.count('backward')} backward, and computation "
             f"waits for each.",
             f"每个 rank 占用 {size_text(step.held(step.at('ready'), *STATES))}。一个完整的 Transformer 层前向需要 "
-            f"{block.count('forward')} 次 all-reduce，反向 {block.count('backward')} 次，每次计算都要等待。",
+            f"{block.count('forward')} 次 all-reduce，反向 {block.count('backward')} 次，每一次都要等它完成，"
+            f"才能继续计算。",
         )),
     ]  # fmt: skip
     question = Question(
@@ -142,14 +143,16 @@ def _zero3() -> Drawn:
     gather, again = step.calls("all_gather", "forward")[0], step.calls("all_gather", "backward")[0]
     scatter = step.calls("reduce_scatter")[0]
     whole, part = ddp.held(ddp.at("ready"), *STATES), step.held(step.at("ready"), *STATES)
+    layer = step.call(gather)["bytes"]
     most = max(step.held(at, GATHERED) for at in range(step.last + 1))
     halves = (len(step.calls("all_gather")) + len(step.calls("reduce_scatter"))) // len(step.data["layers"])
     captions = [
         Caption(0, Words(
             f"In DDP, every rank stored the same data. Here nothing is stored twice: each rank has "
-            f"1/{step.ranks} of every layer, {size_text(step.held(0, PARAMETERS, OPTIMIZER))} with its Adam state.",
+            f"1/{step.ranks} of every layer, {size_text(step.held(0, PARAMETERS, OPTIMIZER))} with its Adam state. "
+            f"The bar also counts memory that is allocated but empty (hatched).",
             f"在 DDP 中，每个 rank 存的都一样。这里没有任何内容重复保存：每个 rank 只有每一层的 1/{step.ranks}，连同 "
-            f"Adam 状态共 {size_text(step.held(0, PARAMETERS, OPTIMIZER))}。",
+            f"Adam 状态共 {size_text(step.held(0, PARAMETERS, OPTIMIZER))}。长条还包括已分配而未用的内存（斜线）。",
         )),
         Caption(step.start(gather), Words(
             f"A layer is gathered just before it is needed: an all-gather of "
@@ -158,9 +161,10 @@ def _zero3() -> Drawn:
             f"用完就释放。",
         )),
         Caption(step.start(again), Words(
-            f"The backward pass needs each layer again, so it is gathered again. At no time does a rank borrow more "
-            f"than {size_text(most)}.",
-            f"反向传播还要用到每一层，于是再收集一次。任何时候，一个 rank 借来的参数都不超过 {size_text(most)}。",
+            f"The backward pass needs each layer again, so it is gathered again. A rank never holds more than "
+            f"{most // layer} gathered layers ({size_text(most)}).",
+            f"反向传播还要用到每一层，于是再收集一次。任何时候，一个 rank 收集来的参数都不超过 {most // layer} 层（"
+            f"{size_text(most)}）。",
         )),
         Caption(step.start(scatter), Words(
             "Gradients are averaged by reduce-scatter, the first half of the ring: each rank gets only the part that "
@@ -189,12 +193,15 @@ def _zero3() -> Drawn:
         ),
         1,
         Words(
-            f"{step.sent() / ddp.sent():.2f} times. An all-reduce is a reduce-scatter plus an all-gather (lesson 3); "
-            f"ZeRO-3 needs a reduce-scatter and two all-gathers: {halves} halves instead of 2. In return, memory "
-            f"falls to 1/{whole / part:g}.",
-            f"{step.sent() / ddp.sent():.2f} 倍。all-reduce 等于 reduce-scatter 加 all-gather（第 3 课）；ZeRO-3 "
-            f"需要一次 reduce-scatter 和两次 all-gather：{halves} 个一半，而不是 2 个。换来的是内存降到 "
-            f"1/{whole / part:g}。",
+            f"{step.sent() / ddp.sent():.2f} times. An all-reduce is a reduce-scatter plus an all-gather (lesson "
+            f"3); ZeRO-3 needs a reduce-scatter and two all-gathers: {halves} halves instead of 2. In return, "
+            f"parameters, gradients and Adam state fall to 1/{whole / part:g} just before the update. Gathered "
+            f"layers and empty memory included, a rank allocates at most {size_text(step.peak)}; with DDP it is "
+            f"{size_text(ddp.peak)}.",
+            f"{step.sent() / ddp.sent():.2f} 倍。all-reduce 由 2 个半程组成：reduce-scatter 和 all-gather（第 3 "
+            f"课）；ZeRO-3 需要 {halves} 个：一次 reduce-scatter 和两次 all-gather。换来的是：更新之前，参数、"
+            f"梯度和优化器状态降到 1/{whole / part:g}。连同收集来的各层和尚未使用的内存，一个 rank 最多分配 "
+            f"{size_text(step.peak)}，而 DDP 最多分配 {size_text(ddp.peak)}。",
         ),
     )
     return script_page("zero3", step.last, captions, question)
@@ -245,9 +252,9 @@ def _experts() -> Drawn:
         tuple(Words(f"Rank {rank}", f"rank {rank}") for rank in range(step.ranks)),
         busiest,
         Words(
-            f"Rank {busiest}: its expert has {max(loads)} rows, the mean is {sum(loads) / len(loads):g}. Therefore "
-            f"routers are trained with a loss that rewards balance, or an expert refuses rows above a capacity. The "
-            f"number of rows differs in every step, so the all-to-all must accept any sizes.",
+            f"Rank {busiest}: its expert has {max(loads)} rows, the mean is {sum(loads) / len(loads):g}. Hence "
+            f"load-balancing losses and capacity limits, above which an expert drops rows. The number of rows "
+            f"differs in every step, so the all-to-all must accept any sizes.",
             f"rank {busiest}：它的专家有 {max(loads)} 行，平均是 {sum(loads) / len(loads):g} 行。"
             f"因此训练路由器时要加一项鼓励均衡的损失，或者让专家拒绝超出容量的行。每一步的行数都不同，所以 "
             f"all-to-all 必须能接受任意大小。",
@@ -275,7 +282,7 @@ LESSON = Lesson(
              Words("A layer is gathered when it is needed, and freed afterwards.",
                    "一层的参数用到时才收集完整，用完就释放。"), _zero3),
         Page("experts", Words("Mixture of experts", "混合专家"),
-             Words("Rows travel to the experts that they choose, and the results travel back.",
-                   "各行前往自己选中的专家，结果再回来。"), _experts),
+             Words("Each row (a token) travels to the experts that the router chose for it; the results travel back.",
+                   "每一行（一个 token）送往路由器为它选中的专家，结果再送回原处。"), _experts),
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from unisono.drawing.course.trace import Trace
 from unisono.verifier import prove
 
 RANKS, MANY = 8, 1024
+ODD = 7  # ranks, not a power of two
 
 
 def _tree() -> Drawn:
@@ -22,7 +23,7 @@ def _tree() -> Drawn:
         Caption(0, Words(
             f"The ring needs {ring.levels} steps on {RANKS} ranks. If the vector is short, steps cost more than "
             f"bytes: each message takes time, however little it carries.",
-            f"{RANKS} 个 rank 的环要走 {ring.levels} 步。向量很短时，步数比字节数更费时间：数据再少，"
+            f"{RANKS} 个 rank 的环要走 {ring.levels} 步。向量很短时，时间主要取决于步数，而不是字节数：数据再少，"
             f"每条消息也要花时间。",
         )),
         Caption(1, Words(
@@ -62,7 +63,9 @@ def _tree() -> Drawn:
 
 
 def _doubling() -> Drawn:
-    trace, tree, ring = (Trace.of(name, RANKS) for name in ("recursive_doubling", "tree", "ring"))
+    names = ("recursive_doubling", "tree", "ring", "rabenseifner")
+    trace, tree, ring, short = (Trace.of(name, RANKS) for name in names)
+    odd_ring, odd_short = (prove(find(name).schedule(ODD)) for name in ("ring", "rabenseifner"))
     partners = [next(dst for src, dst in trace.messages(level) if src == 0) for level in range(1, trace.levels + 1)]
     captions = [
         Caption(0, Words(
@@ -102,12 +105,20 @@ def _doubling() -> Drawn:
         1,
         Words(
             f"Bytes. In recursive doubling each rank sends the whole vector {trace.levels} times, in the ring only "
-            f"{ring.proof.busiest} of it. At 8 bytes the steps decide, at 1 GiB the bytes: lesson 8 shows where "
-            f"the order changes. (The ring even has more messages: {ring.proof.messages} against "
-            f"{trace.proof.messages}.)",
+            f"{ring.proof.busiest} of it. At 8 bytes the steps decide, at 1 GiB the bytes: lesson 8 shows where the "
+            f"fastest algorithm changes. (The ring even has more messages: {ring.proof.messages} against "
+            f"{trace.proof.messages}.) The bits agree in both, since a+b = b+a in floating point: partners round "
+            f"alike. Rabenseifner's algorithm (lesson 8) sends as little as the ring, {short.proof.busiest}, in only "
+            f"{short.levels} steps; but the ring uses only links between neighbours and is as economical on any "
+            f"number of ranks: on {ODD} ranks it sends {odd_ring.busiest}, Rabenseifner's algorithm "
+            f"{odd_short.busiest}.",
             f"字节数。递归倍增中每个 rank 要把整个向量发送 {trace.levels} 次，环只发送 {ring.proof.busiest}。8 "
-            f"字节时由步数决定，1 GiB 时由字节数决定：第 8 课会看到名次在哪里改变。（环的消息其实更多："
-            f"{ring.proof.messages} 条，递归倍增只有 {trace.proof.messages} 条。）",
+            f"字节时由步数决定，1 GiB 时由字节数决定：第 8 课会看到最快的算法在哪里改变。（环的消息其实更多："
+            f"{ring.proof.messages} 条，递归倍增只有 {trace.proof.messages} 条。）两者的结果都逐位一致："
+            f"浮点数也满足 a+b = b+a，通信双方舍入的结果相同。Rabenseifner 算法（第 8 课）发送得与环一样少，也是 "
+            f"{short.proof.busiest}，只要 {short.levels} 步；但环只用相邻 rank 之间的链路，而且 rank "
+            f"数任意时都同样节省：{ODD} 个 rank 时，环发送 {odd_ring.busiest}，Rabenseifner 算法发送 "
+            f"{odd_short.busiest}。",
         ),
     )
     return scenes_page([trace.scene], captions, question)

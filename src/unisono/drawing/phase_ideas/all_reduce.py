@@ -128,19 +128,19 @@ ALL_REDUCE: Phases = {
         "all-gather": Words(
             "Along each row, the finished sums travel around the ring; after {steps_} every rank has the whole "
             "result.",
-            "沿网格的每一行，已完成的和绕环传递；{steps} 步之后，每个 rank 都有完整的结果。",
+            "沿网格的每一行，最终的和绕环传递；{steps} 步之后，每个 rank 都有完整的结果。",
         ),
     },
     "all_reduce/swing": {
         "summing": Words(
             "Partners at distance 1, 1, 3, 5, ... on the ring swap halves of what they still have to sum, and each "
             "sums the half that it keeps.",
-            "环上距离为 1、1、3、5……的 rank 各交出手里的一半，并把收到的数据加到留下的一半上。",
+            "环上距离为 1、1、3、5……的 rank 各把尚待求和的数据交出一半，并把收到的数据加到留下的一半上。",
         ),
         "forwarding": Words(
             "The same partners in reverse order swap all the sums that they hold; after {steps_} every rank has all "
             "{chunks}.",
-            "同样的 rank 按相反的顺序交换手里的全部和；{steps} 步之后，每个 rank 都有全部 {chunks} 块。",
+            "同样的配对按相反的顺序交换手里的全部和；{steps} 步之后，每个 rank 都有全部 {chunks} 块。",
         ),
     },
 }
@@ -155,12 +155,12 @@ ALL_REDUCE_FOLDED = {
     ("all_reduce/swing", "summing"): Words(
         "{size} is not a power of two: the ranks beyond it first add their data to a partner's; then partners at "
         "distance 1, 1, 3, 5, ... swap halves, and each sums the half that it keeps.",
-        "{size} 不是 2 的幂：多出的 rank 先把数据加到一个伙伴上；然后环上距离为 1、1、3、5……的 rank 各交出一半，"
-        "并把收到的数据加到留下的一半上。",
+        "{size} 不是 2 的幂：多出的 rank 先把数据加到一个伙伴上；然后环上距离为 1、1、3、5……的 rank "
+        "各把尚待求和的数据交出一半，并把收到的数据加到留下的一半上。",
     ),
     ("all_reduce/swing", "forwarding"): Words(
         "The same partners in reverse order swap all the sums that they hold; finally, the ranks that handed over "
         "their data receive the result.",
-        "同样的 rank 按相反的顺序交换手里的全部和；最后，交出数据的 rank 收到结果。",
+        "同样的配对按相反的顺序交换手里的全部和；最后，交出数据的 rank 收到结果。",
     ),
 }

@@ -39,7 +39,8 @@ BOTH_WAYS_SHARES = Words(
 HALVING = Words(
     "Partners swap halves of what they still have to sum, and each sums the half that it keeps; after {steps_} each "
     "rank owns one finished sum.",
-    "通信双方各交出手里的一半，并把收到的数据加到留下的一半上；{steps} 步之后，每个 rank 各得到一块最终的和。",
+    "通信双方各把尚待求和的数据交出一半，并把收到的数据加到留下的一半上；{steps} 步之后，每个 rank "
+    "各得到一块最终的和。",
 )
 DOUBLING = Words(
     "Partners swap all the chunks that they hold, so the number of chunks doubles; after {steps_} every rank has "
@@ -49,7 +50,7 @@ DOUBLING = Words(
 EXTRA_GIVE = Words(
     "{size} is not a power of two: first each rank beyond the largest power of two hands its data to a partner, "
     "which acts for both.",
-    "{size} 不是 2 的幂：先由多出的 rank 把数据交给一个伙伴，由它代表两者参加后面的步骤。",
+    "{size} 不是 2 的幂：超出最大的 2 的幂的那些 rank，先各把数据交给一个伙伴，由伙伴代表双方参加后面的步骤。",
 )
 EXTRA_GET = Words(
     "The ranks that handed over their data at the beginning receive the result.",
@@ -58,7 +59,8 @@ EXTRA_GET = Words(
 TREE_SUMS = Words(
     "In each step, half of the remaining ranks hand their sums to the other half; after {steps_} rank {root} holds "
     "the sum of all {size} ranks.",
-    "每一步，剩下的 rank 中有一半把部分和交给另一半；{steps} 步之后，rank {root} 得到全部 {size} 个 rank 之和。",
+    "每一步，剩下的 rank 中有一半把部分和交给另一半；{steps} 步之后，rank {root} 得到全部 {size} 个 rank "
+    "的数据之和。",
 )
 TREE_SPREADS = Words(
     "Every rank that has the data sends it to one that does not; the number of such ranks doubles, so {steps_} reach "

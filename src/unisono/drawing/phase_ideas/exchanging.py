@@ -38,8 +38,8 @@ EXCHANGING: Phases = {
     "all_to_all/hierarchical": {
         "local work": [
             Words(
-                "Each rank puts the chunks that it forwards itself into its scratch slots.",
-                "每个 rank 把由自己转发的块放进暂存块。",
+                "Each rank puts the chunks that it has to forward into its scratch slots.",
+                "每个 rank 把需要由它转发的块放进暂存块。",
             ),
             Words(
                 "The chunks that stay in the node are copied to the output.",

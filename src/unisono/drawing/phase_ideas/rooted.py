@@ -99,7 +99,7 @@ ROOTED: Phases = {
         "gather": Words(
             "The finished sums are collected in bundles that grow from step to step; after {steps_} rank {root} "
             "has all {chunks}.",
-            "已完成的和逐级汇集，每一步合成更大的一条消息；{steps} 步之后，rank {root} 得到全部 {chunks} 块。",
+            "最终的和逐级汇集，每一步合成更大的一条消息；{steps} 步之后，rank {root} 得到全部 {chunks} 块。",
         ),
     },
     "reduce/hierarchical": {

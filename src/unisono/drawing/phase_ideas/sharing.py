@@ -41,7 +41,7 @@ SHARING: Phases = {
         "forwarding": Words(
             "A binomial tree grows from every rank at once; far hops come first, while messages are small; after "
             "{steps_} every rank has all {chunks_}.",
-            "每个 rank 各以自己为根，同时展开一棵二项树，先传远的，因为那时消息还小；"
+            "每个 rank 各以自己为根，同时展开一棵二项树，先向远处发送，因为那时消息还小；"
             "{steps} 步之后，每个 rank 都有全部 {chunks} 块。",
         ),
     },
@@ -103,7 +103,7 @@ SHARING_FOLDED = {
     ("reduce_scatter/recursive_halving", "summing"): Words(
         "{size} is not a power of two: the ranks beyond it first add their data to a partner's; then partners swap "
         "halves and add them; finally, the ranks beyond it get their sums.",
-        "{size} 不是 2 的幂：多出的 rank 先把数据加到一个伙伴上；然后通信双方各交出一半并相加，"
+        "{size} 不是 2 的幂：多出的 rank 先把数据加到一个伙伴上；然后通信双方各把尚待求和的数据交出一半并相加，"
         "最后把和交给多出的 rank。",
     ),
 }

@@ -41,15 +41,22 @@ test("the legend of a barrier speaks of arrivals, not of data", () => {
   assert.match(textOf(legendItems(ring(3), WORDS.en, "ring", false)), /^added to the data of the receiver; stored;/);
 });
 
-test("only a result that every rank has is said to be the same on all ranks", () => {
+const said = (shares_result, ...course) => {
   const part = { text: "1", value: 1 };
   const facts = { steps: 1, rounds: 1, latency_ratio: 1, messages: 1, messages_per_rank: 1, tree: "x0+x1" };
-  const said = (shares_result) => {
-    const collective = { carries_data: true, reduces: true, shares_result };
-    const known = { ...facts, bytes: part, least_bytes: part, bandwidth_ratio: 1, memory: part };
-    return factsPanel({ collective, facts: known, failure: null }, null, () => WORDS.en).node.textContent;
-  };
+  const collective = { carries_data: true, reduces: true, shares_result };
+  const known = { ...facts, bytes: part, least_bytes: part, bandwidth_ratio: 1, memory: part };
+  return factsPanel({ collective, facts: known, failure: null }, null, () => WORDS.en, ...course).node.textContent;
+};
+
+test("only a result that every rank has is said to be the same on all ranks", () => {
   assert.match(said(true), /every rank ends with the same bits/);
   assert.doesNotMatch(said(false), /every rank ends with the same bits/);
   assert.match(said(false), /order of additionsx0\+x1/);
+});
+
+test("a page of the course, whose steps are levels, leaves out the steps of one rank", () => {
+  assert.match(said(true), /on the busiest rank/);
+  assert.doesNotMatch(said(true, true), /on the busiest rank/);
+  assert.match(said(true, true), /rounds1/);
 });

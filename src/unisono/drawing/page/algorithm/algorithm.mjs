@@ -50,7 +50,7 @@ export function openAlgorithm(root, page, scene) {
   const look = () => lookOf(state, words());
 
   const top = header(page, state, words, (language) => about(page, scene, language));
-  const facts = factsPanel(scene, state, words);
+  const facts = factsPanel(scene, state, words, Boolean(page.settings.course));
   const foot = footer(state, words, ["keys", "numbersKey"]);
   const bar = playbackBar(scene, state, player, layouts, words);
   const code = codePanel(scene, state, words);

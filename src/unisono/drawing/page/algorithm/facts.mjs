@@ -3,26 +3,24 @@
 import { element, fill } from "../common/dom.mjs";
 import { fact, failureDetails } from "../common/failure.mjs";
 
-/** Return the panel: { node, update }. */
-export function factsPanel(scene, state, words) {
+/** Return the panel: { node, update }. In the course, where a step is a level of the schedule, it leaves out `steps`. */
+export function factsPanel(scene, state, words, course = false) {
   const node = element("section", { class: "panel facts" });
   const update = () => {
     const w = words();
     if (scene.failure) {
       const refused = element("span", { class: "refused" }, `✗ ${w.failed}`);
       fill(node, element("h2", {}, w.facts, refused), ...failureDetails(scene.failure, w, state.get("lang")));
-    } else if (scene.facts) fill(node, ...facts(scene, w));
+    } else if (scene.facts) fill(node, ...facts(scene, w, course));
   };
   update();
   return { node, update };
 }
 
-function facts(scene, w) {
+function facts(scene, w, course) {
   const { facts: known, collective } = scene;
-  const rows = [
-    fact(w.factSteps, `${known.steps}`, w.stepsNote),
-    fact(w.factRounds, `${known.rounds}`, w.roundsNote, ratio(known.latency_ratio, w)),
-  ];
+  const rows = [fact(w.factRounds, `${known.rounds}`, w.roundsNote, ratio(known.latency_ratio, w))];
+  if (!course) rows.unshift(fact(w.factSteps, `${known.steps}`, w.stepsNote));
   if (collective.carries_data) {
     const bytes = w.ofVector(part(known.bytes));
     rows.push(fact(w.factBytes, bytes, "", known.least_bytes.value ? ratio(known.bandwidth_ratio, w) : null));

@@ -49,7 +49,7 @@ const en = {
   legendDone: "finished",
   legendNames: {
     summed: (size) =>
-      `a0: chunk a of rank 0${size > 2 ? `; Σa: sum over all ranks; Σa0–1: a0+a1; Σa 2/${size}: sum over 2 of ${size} ranks` : ""}`,
+      `a0: chunk a of rank 0${size > 2 ? `; Σa: sum of chunk a over all ranks; Σa0–1: a0+a1; Σa 2/${size}: sum over 2 of ${size} ranks` : ""}`,
     whose: () => "a0: chunk a, from rank 0",
     heard: (size) => `{0–1}: ranks 0 and 1; 2/${size}: 2 of ${size} ranks; ✓: all ranks`,
   },
@@ -227,7 +227,7 @@ const zh = {
   legendDone: "已完成",
   legendNames: {
     summed: (size) =>
-      `a0：rank 0 的块 a${size > 2 ? `；Σa：所有 rank 之和；Σa0–1：a0+a1；Σa 2/${size}：${size} 个 rank 中 2 个之和` : ""}`,
+      `a0：rank 0 的块 a${size > 2 ? `；Σa：所有 rank 的块 a 之和；Σa0–1：a0+a1；Σa 2/${size}：${size} 个 rank 中 2 个的块 a 之和` : ""}`,
     whose: () => "a0：来自 rank 0 的块 a",
     heard: (size) => `{0–1}：rank 0 和 1；2/${size}：${size} 个 rank 中的 2 个；✓：所有 rank`,
   },

@@ -22,7 +22,7 @@ const en = {
   after: "After the course",
   afterwards: [
     "Your own algorithm: ten lines of Python. `unisono verify my_algo.py` proves it, `unisono draw my_algo.py` draws it.",
-    "Several machines: `unisono run --hosts a:4,b:4 train.py` starts a job on two hosts. Unisono then chooses algorithms that send little between them.",
+    "Several machines: `unisono run --hosts a:4,b:4 examples/train.py` starts a job on two hosts. Unisono then chooses algorithms that send little between them.",
     "GPUs: CUDA tensors take the place of CPU tensors. A rank usually drives one GPU; several ranks can share one.",
     "The simulator: `unisono simulate ring tree -n 64 --network dgx-h100` predicts times on a cluster that you do not have.",
     "The planner: `unisono plan --model llama-8b --gpus 64 --network dgx-h100` compares all ways to train a model on it.",
@@ -30,7 +30,7 @@ const en = {
   keys: "Shift → and Shift ← move through captions, question and pages.",
   start: "Start here: a course of eight lessons",
   title: "Collective communication in eight lessons",
-  made: "Every number is computed from the program that is proved and run. All algorithms: unisono draw --all -o site/.",
+  made: "Counts come from programs that are proved and run, training steps from recordings, and times in lesson 8 from the simulator. All algorithms: unisono draw --all -o site/.",
   startStory: "About ninety minutes. Each lesson has one idea, an animation with captions, and a question.",
 };
 
@@ -56,7 +56,7 @@ const zh = {
   after: "学完之后",
   afterwards: [
     "自己的算法：十行 Python。`unisono verify my_algo.py` 证明它，`unisono draw my_algo.py` 把它画出来。",
-    "多台机器：`unisono run --hosts a:4,b:4 train.py` 在两台主机上启动作业，Unisono 会选用主机之间传输较少的算法。",
+    "多台机器：`unisono run --hosts a:4,b:4 examples/train.py` 在两台主机上启动作业，Unisono 会选用主机之间传输较少的算法。",
     "GPU：CPU 张量换成 CUDA 张量即可。通常一个 rank 用一块 GPU，也可以几个 rank 共用一块。",
     "模拟器：`unisono simulate ring tree -n 64 --network dgx-h100` 预测手头没有的集群上的用时。",
     "规划器：`unisono plan --model llama-8b --gpus 64 --network dgx-h100` 比较在集群上训练一个模型的所有方案。",
@@ -64,7 +64,7 @@ const zh = {
   keys: "Shift → 和 Shift ← 依次经过讲解、思考题和页面。",
   start: "从这里开始：八节课",
   title: "集合通信八讲",
-  made: "所有数字都由经过证明、实际执行的程序算出。全部算法：unisono draw --all -o site/。",
+  made: "计数来自经过证明、实际执行的程序，训练步来自实际记录，第 8 课的时间来自模拟器。全部算法：unisono draw --all -o site/。",
   startStory: "大约九十分钟。每节课讲清一件事：一个带讲解的动画，一道思考题。",
 };
 

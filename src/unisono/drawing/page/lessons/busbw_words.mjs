@@ -80,8 +80,7 @@ const zh = {
   before: (p) => `n 字节的向量切成 p = ${p} 块，每块 n/p 字节。还没有发送任何数据。点击播放，数一数。`,
   scattering: (step, p) =>
     `每个 rank 向邻居发一块，邻居把它加到自己的数据上。至此每个 rank 已发送 ${step} 块，即向量的 ${step}/${p}。`,
-  gathering: (step, p) =>
-    `每个 rank 把一块已求和完毕的数据传下去。至此每个 rank 已发送 ${step} 块，即向量的 ${step}/${p}。`,
+  gathering: (step, p) => `每个 rank 把一块最终的和传下去。至此每个 rank 已发送 ${step} 块，即向量的 ${step}/${p}。`,
   half: (p) => `reduce-scatter 结束：每个 rank 已发送 p−1 = ${p - 1} 块。`,
   end: (p, facts) =>
     `完成：reduce-scatter 发 p−1 = ${p - 1} 块，all-gather 再发 p−1 = ${p - 1} 块，共 ${2 * (p - 1)} 块，每块 n/${p} 字节。验证器数出的结果相同：向量的 ${facts} 倍。`,

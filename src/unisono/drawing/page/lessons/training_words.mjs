@@ -4,7 +4,7 @@ const en = {
   recorded: (ranks) => `Recorded on ${ranks} real ranks: when each collective ran, and what every rank held.`,
   data: "float32, Adam",
   phase: { forward: "forward", backward: "backward", update: "update" },
-  memory: "memory of the rank",
+  memory: "allocated memory",
   kinds: {
     parameters: "parameters",
     gradients: "gradients",
@@ -43,7 +43,7 @@ const en = {
   yoursNote: "Activations and working memory are not included.",
   sliders: {
     ranks: "p: ranks",
-    parameters: "Ψ: parameters",
+    parameters: "Ψ: parameters (B: billion)",
     tokens: "T: tokens in a step",
     depth: "L: layers",
   },
@@ -100,7 +100,7 @@ const zh = {
   recorded: (ranks) => `在 ${ranks} 个真实的 rank 上记录得到：何时执行哪个集合通信操作，每个 rank 当时占用多少内存。`,
   data: "float32，Adam 优化器",
   phase: { forward: "前向", backward: "反向", update: "更新" },
-  memory: "每个 rank 占用的内存",
+  memory: "已分配的内存",
   kinds: {
     parameters: "参数",
     gradients: "梯度",
@@ -134,7 +134,12 @@ const zh = {
   recordedTitle: "已记录的这个模型",
   yours: "换成你的模型",
   yoursNote: "不含激活值和工作内存。",
-  sliders: { ranks: "p：rank 数", parameters: "Ψ：参数量", tokens: "T：每步的 token 数", depth: "L：层数" },
+  sliders: {
+    ranks: "p：rank 数",
+    parameters: "Ψ：参数量（B：十亿）",
+    tokens: "T：每步的 token 数",
+    depth: "L：层数",
+  },
   precision: "每个参数的字节数",
   precisions: { mixed: "混合精度：2 + 2 + 12", float32: "float32：4 + 4 + 8" },
   precisionNote: "依次为参数本身、梯度、Adam 状态（两个滑动平均；混合精度还有一份 float32 参数）",
@@ -143,7 +148,7 @@ const zh = {
   oneHolds: "全部放在一个 rank 上",
   measured: (bytes, uneven) =>
     uneven ? `实测，各 rank 的平均值：${bytes}；公式假定各专家收到的行数相同` : `实测：${bytes} ✓`,
-  ofOne: (part) => `相当于它的 ${part}`,
+  ofOne: (part) => `为全部放在一个 rank 上时的 ${part}`,
   width: (text, strategy) => `h：隐藏层宽度，${strategy === "experts" ? "√(Ψ / 8Lp)" : "√(Ψ / 12L)"} ≈ ${text}`,
   counted: (count) => `Ψ = ${count} 个参数`,
   extra: {

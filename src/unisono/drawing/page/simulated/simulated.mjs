@@ -81,7 +81,7 @@ export function openSimulated(root, page, scene, columns) {
   );
   const code = codePanel(scene, stepState(scene, state, times, time), words);
   const contents = contentsPanel(scene, state, words, view);
-  const facts = factsPanel(scene, state, words);
+  const facts = factsPanel(scene, state, words, Boolean(page.settings.course));
   const foot = footer(state, words, ["keys", "numbersKey"]);
   const main = element("div", { class: "main" }, figure, bar.node);
   const aside = element("aside", {}, story.node, prediction.node, code.node);
