@@ -9,7 +9,7 @@ CODE := src tests tools examples
 unexport PYTHONDONTWRITEBYTECODE
 ON_BOTH_CORES := --numprocesses 2 --dist worksteal
 
-.PHONY: venv demo check browser test compiled site-test hosts-test gpu-test sanitize aarch64 proofs stress soundness lint style docs site screenshots golden peers torch-suite interop clean
+.PHONY: venv demo check browser test compiled site-test hosts-test gpu-test sanitize aarch64 proofs stress soundness lint style docs site screenshots golden peers torch-suite interop wheels clean
 
 venv: $(INSTALLED)
 
@@ -166,6 +166,19 @@ peers:
 # kept by `make clean`); writes docs/interop.md.
 interop:
 	$(PYTHON) tools/interop.py
+
+# The sdist and the wheels in dist/, each tested in a bare environment (minutes; docs/installation.md). It needs
+# python3.11 and python3.12, and tests with python3.13 where there is one.
+WHEELS_ENVIRONMENT := build/wheels/environment
+wheels: $(WHEELS_ENVIRONMENT)/.installed
+	$(WHEELS_ENVIRONMENT)/bin/python tools/build_wheels.py
+	$(WHEELS_ENVIRONMENT)/bin/python tools/test_wheels.py
+
+$(WHEELS_ENVIRONMENT)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(WHEELS_ENVIRONMENT)
+	$(WHEELS_ENVIRONMENT)/bin/pip install --quiet --upgrade "pip>=25.1"
+	$(WHEELS_ENVIRONMENT)/bin/pip install --quiet --no-compile --group wheels
+	@touch $@
 
 clean:
 	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

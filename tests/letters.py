@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unisono.bootstrap.job_resources import DEPTH, TRANSFER_BYTES
+from unisono.bootstrap.job_config import DEPTH, TRANSFER_BYTES
 
 # More than all slots of a channel hold, so that the sender waits for the receiver.
 LONG = 3 * DEPTH * TRANSFER_BYTES // 8 + 5

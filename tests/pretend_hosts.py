@@ -19,14 +19,8 @@ import pytest
 
 from unisono import _engine
 from unisono.bootstrap.hosts import HostMap
-from unisono.bootstrap.job_resources import (
-    STAGING_BYTES,
-    JobConfig,
-    JobResources,
-    SharedCourier,
-    create_memory,
-    geometry_for,
-)
+from unisono.bootstrap.job_config import STAGING_BYTES, JobConfig
+from unisono.bootstrap.job_resources import JobResources, SharedCourier, create_memory, geometry_for
 from unisono.bootstrap.membership import Link
 from unisono.bootstrap.tls import BYTES_PER_KEY, Tls
 from unisono.cli import on_hosts

@@ -83,7 +83,8 @@ def test_the_runbook_names_every_step_and_no_other():
         word
         for line in page.splitlines()
         if "`python3 tools/gpu_device.py" in line
-        for word in line.split("gpu_device.py ")[1].split(" --out")[0].split()
+        for group in line.split("gpu_device.py ")[1].split(" --out")[0].split()
+        for word in group.split(gpu_device.TOGETHER)
     }
     assert named == set(gpu_device.steps(gpu_device.ROOT)) - {"one_per_rank"}  # needs several GPUs
 
@@ -94,9 +95,21 @@ def test_the_limits_of_a_line_of_the_runbook_are_those_of_a_command():
 
 def test_a_run_leaves_what_it_had_reached(tmp_path):
     command = [sys.executable, str(gpu_device.ROOT / "tools" / "gpu_device.py"), "--rehearse", "--out", str(tmp_path)]
-    done = subprocess.run([*command, "tests8", "one_per_rank"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command, "tests8+kernels", "one_per_rank"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((tmp_path / "summary.json").read_text())
     assert found["tests8"] == {"code": "no rehearsal"}
-    assert found["one_per_rank"]["code"] == 0
+    assert (found["kernels"]["code"], found["one_per_rank"]["code"]) == (0, 0)
     assert "usage: gpu_one_per_rank.py" in (tmp_path / "log.txt").read_text()
+
+
+MEASURES = ("host", "training", "kills", "codecs", "by_hand", "gloo", "stream_host")
+
+
+def test_the_runbook_measures_nothing_while_anything_else_runs():
+    """Kills measure, too: whether the memory of the GPU is what it was."""
+    page = (gpu_device.ROOT / "docs" / "gpu_runbook.md").read_text()
+    together = [word.strip("`") for word in page.split() if gpu_device.TOGETHER in word and "tests" in word]
+    assert together
+    for group in together:
+        assert not set(group.split(gpu_device.TOGETHER)) & set(MEASURES)

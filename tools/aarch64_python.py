@@ -64,7 +64,7 @@ def get_debian_packages() -> None:
         if done.returncode:
             raise CannotBuild(f"{' '.join(command[:2])}: {done.stderr.strip()[-300:]}")
     for package in archives.glob("*.deb"):
-        run(["dpkg", "-x", package, SYSTEM])
+        subprocess.run(["dpkg", "-x", package, SYSTEM], check=True)
 
 
 def get_wheels() -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from unisono.algorithms import BUILT_IN, find
 from unisono.algorithms.declaration import Algorithm
-from unisono.bootstrap.job_resources import DEPTH, STAGING_BYTES, TRANSFER_BYTES
+from unisono.bootstrap.job_config import DEPTH, STAGING_BYTES, TRANSFER_BYTES
 from unisono.codecs import round_in_place
 from unisono.comm.arrays import ELEMENT_BYTES
 from unisono.comm.codec_agreement import codec_block_of, codec_for, rounding_mode_of

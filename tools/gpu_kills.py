@@ -24,7 +24,7 @@ import torch
 
 import gpu_watch
 from unisono.bootstrap.environment import RankIdentity
-from unisono.bootstrap.job_resources import STAGING_BYTES
+from unisono.bootstrap.job_config import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.rendezvous_address import AbstractAddress
 from unisono.comm.communicator import Communicator

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -244,6 +245,21 @@ def stress_table(result: dict[str, Any]) -> str:
     return table(["", "mode", "ranks", "done", "failures", "seed", "note"], [list(map(str, row)) for row in rows])
 
 
+def torch_suite_table(result: dict[str, Any]) -> str:
+    """Return the outcomes of PyTorch's tests: their numbers, and those that did not pass, with the reason."""
+    found: dict[str, Any] = result.get("tests", {})
+    if not found:
+        return NOT_MEASURED
+    outcomes = Counter(test["outcome"] for test in found.values())
+    counts = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
+    others = [
+        [f"`{name}`", test["outcome"], " ".join(test.get("why", "").split()).replace("|", "/")[:120]]
+        for name, test in found.items()
+        if test["outcome"] != "passed"
+    ]
+    return f"torch {result['torch']}: {counts}.\n\n" + table(["test", "outcome", "reason"], others)
+
+
 def programs_table(result: dict[str, Any]) -> str:
     """Return the losses of the examples."""
 
@@ -287,6 +303,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "gpu/training": _of_file("training.json", training_table),
     "gpu/programs": _of_file("programs.json", programs_table),
     "gpu/codecs": _of_file("codecs.json", codecs_table),
+    "gpu/torch_suite": _of_file("torch_suite.json", torch_suite_table),
     "gpu/stress": _of_file("stress.json", stress_table),
 }
 

@@ -8,11 +8,15 @@ rows; that of ``ddp.py`` and ``fsdp2.py``, whose ranks have separate rows, with 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import sys
 import tempfile
+import threading
 import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +48,7 @@ class Runner:
     def __init__(self, device: str, limit_s: float) -> None:
         self.device, self.limit_s = device, limit_s
         self._expected: dict[tuple[str, int, str], float | str] = {}
+        self._locks: dict[tuple[str, int, str], threading.Lock] = defaultdict(threading.Lock)
 
     def loss(self, words: str, ranks: int, device: str, mode: str) -> float | str:
         """Return the last loss that a program prints, or what went wrong."""
@@ -70,9 +75,10 @@ class Runner:
         words = re.sub(r" --codec \S+", "", PROGRAMS[name])
         words = re.sub(r"--strategy (?!moe)\S+", "--strategy ddp", words)
         key = (words, 1 if alone else ranks, self.device if alone else "cpu")
-        if key not in self._expected:
-            self._expected[key] = self.loss(*key, "stream")
-        return self._expected[key]
+        with self._locks[key]:
+            if key not in self._expected:
+                self._expected[key] = self.loss(*key, "stream")
+            return self._expected[key]
 
     def row(self, name: str, ranks: int, mode: str) -> dict[str, Any]:
         """Run a program; return what is known of it."""
@@ -93,20 +99,25 @@ def main() -> int:
     result = measure_gpu.load(args.json)
     result.update(machine=gpu_jobs.machine(args.device), command="python " + " ".join(sys.argv))
     runner, ends_s = Runner(args.device, args.limit), time.monotonic() + args.total
+    runs = itertools.product(args.modes.split(","), map(int, args.ranks.split(",")), args.programs.split(";"))
+
+    def run(mode: str, ranks: int, name: str) -> dict[str, Any] | None:
+        return None if time.monotonic() > ends_s else runner.row(name, ranks, mode)
+
     failed = False
-    for mode in args.modes.split(","):
-        for ranks in map(int, args.ranks.split(",")):
-            for name in args.programs.split(";"):
-                if time.monotonic() > ends_s:
-                    print(f"no time left for {name} on {ranks} ranks", flush=True)
-                    failed = True
-                    continue
-                row = runner.row(name, ranks, mode)
-                failed |= not row["agrees"]
-                print(f"{name}, {mode} mode, {ranks} ranks: loss {row['loss']}, expected {row['expected']} "
-                      f"({row['seconds']} s){'' if row['agrees'] else ' FAILED'}", flush=True)  # fmt: skip
-                measure_gpu.merge(result, [row])
-                measure_gpu.save(result, args.json)
+    with ThreadPoolExecutor(args.jobs) as pool:
+        started = [(each, pool.submit(run, *each)) for each in runs]
+        for (mode, ranks, name), future in started:
+            row = future.result()
+            if row is None:
+                print(f"no time left for {name} on {ranks} ranks", flush=True)
+                failed = True
+                continue
+            failed |= not row["agrees"]
+            print(f"{name}, {mode} mode, {ranks} ranks: loss {row['loss']}, expected {row['expected']} "
+                  f"({row['seconds']} s){'' if row['agrees'] else ' FAILED'}", flush=True)  # fmt: skip
+            measure_gpu.merge(result, [row])
+            measure_gpu.save(result, args.json)
     print(gpu_page.programs_table(result))
     return 1 if failed else 0
 
@@ -117,6 +128,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--ranks", default="8,4,2")
     parser.add_argument("--modes", default=KERNEL)
     parser.add_argument("--programs", default=";".join(PROGRAMS), help=f"some of {'; '.join(PROGRAMS)}")
+    parser.add_argument("--jobs", type=int, default=1, help="programs at a time (default 1)")
     parser.add_argument("--limit", type=float, default=LIMIT_S, metavar="S", help="seconds of a program")
     parser.add_argument("--total", type=float, default=300.0, metavar="S", help="seconds in all (default 300)")
     parser.add_argument("--json", type=Path, help="file of the results, which is updated")

@@ -38,7 +38,7 @@ SECTION = re.compile(r"^\*\*(.+)\*\*$")
 ENTRY = re.compile(r"- \[[^\]]+\]\(([^)#]+)\)")
 CHINESE = {
     "README.zh.md": "首页",
-    "docs/install.zh.md": "安装",
+    "docs/installation.zh.md": "安装",
     "docs/tour.zh.md": "导览",
     "docs/course.zh.md": "课程",
     "docs/features.zh.md": "功能",

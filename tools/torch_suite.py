@@ -18,7 +18,7 @@ import tempfile
 import time
 import traceback
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from pathlib import Path
 
@@ -27,6 +27,8 @@ import torch_suite_hosts
 import torch_suite_page
 import torch_suite_tests
 from test_hosts import what_is_missing
+from unisono.launch import mps
+from unisono.launch.mps import mps_variables
 from unisono.launch.unix_process_group import die_with_parent
 
 BACKENDS = ("unisono", "gloo")
@@ -120,7 +122,17 @@ def run(suite: Suite, names: list[str], jobs: int, limit_s: float) -> dict[str, 
     return {name: found[name] for name in names}
 
 
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
 def _load(args: argparse.Namespace, place: torch_suite_hosts.Place) -> tuple[Suite, list[str]]:
+    if args.gpu:
+        import torch_suite_gpu  # it changes torch
+
+        torch_suite_gpu.limit(args.timeout)
+        names = unittest.TestLoader().getTestCaseNames(torch_suite_gpu.Suite)
+        return torch_suite_gpu.Suite, [name for name in names if _matches(name, torch_suite_gpu.PATTERNS)]
     if args.tests is None:
         suite = torch_suite_tests.load(args.backend, args.timeout, place)
         return suite, list(unittest.TestLoader().getTestCaseNames(suite))
@@ -145,6 +157,8 @@ def main() -> int:
     parser.add_argument(
         "--files", metavar="PATTERN", action="append", help="with --tests: files, such as test_c10d_*.py"
     )
+    parser.add_argument("--gpu", action="store_true", help="run the tests of NCCL, with all ranks on one GPU")
+    parser.add_argument("--list", action="store_true", help="list the tests; run nothing")
     parser.add_argument("--jobs", type=int, default=1, help="tests at a time (each has four ranks)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for a test")
     parser.add_argument(
@@ -169,12 +183,21 @@ def _run_selected(parser: argparse.ArgumentParser, args: argparse.Namespace, pla
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     patterns = args.only or ["*"]
     suite, names = _load(args, place)
-    names = [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+    names = [name for name in names if _matches(name, patterns)]
     if not names:
         parser.error(
             f"--only {' '.join(patterns)}: no test has such a name; expected a name such as test_all_reduce_sum"
         )
-    found = run(suite, names, args.jobs, args.timeout)
+    if args.list:
+        print("\n".join(names))
+        return 0
+    with mps_variables(wanted=args.gpu and mps.DRIVER.exists()) as variables:
+        os.environ.update(variables)
+        found = run(suite, names, args.jobs, args.timeout)
+    if args.gpu:
+        import torch_suite_gpu
+
+        torch_suite_gpu.without_other_gpus(found)
     counts = torch_suite_page.counts(found)
     if args.tests is not None:
         counts[torch_suite_page.WORDED] = sum(test["outcome"] == torch_suite_page.WORDED for test in found.values())

@@ -48,9 +48,9 @@ PyObject* try_fast_path(FastCall* self, PyObject* const* args, std::size_t nargs
     PyObject* algorithm = Py_None;
     PyObject* codec = Py_None;
     bool async_op = false;
-    const Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+    const Py_ssize_t named = kwnames != nullptr ? PyTuple_Size(kwnames) : 0;
     for (Py_ssize_t index = 0; index < named; ++index) {
-        PyObject* const name = PyTuple_GET_ITEM(kwnames, index);
+        PyObject* const name = PyTuple_GetItem(kwnames, index);
         PyObject* const value = args[given + index];
         if (name == op_name && op != Py_None)
             op = value;

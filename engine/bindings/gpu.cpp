@@ -79,6 +79,9 @@ class PyGpuEndpoint : public GpuRunner {
         }
         with_usage_errors([&] { used.run(plan, call); });
     }
+    nb::object start(nb::handle self, gpu::GpuPlan& plan, std::uint64_t input, std::uint64_t output,
+                     std::uint64_t after, std::uint64_t stream, double timeout_s) override;
+    bool is_capturing(std::uint64_t stream) override { return core().is_capturing(stream_of(stream)); }
     void transfer(bool sending, std::uint32_t peer, std::uint32_t tag, std::uint64_t address, std::uint64_t nbytes,
                   const std::string& dtype, std::uint64_t stream, double timeout_s) {
         gpu::GpuEndpoint& used = core();
@@ -104,12 +107,16 @@ class PyGpuEndpoint : public GpuRunner {
     void close() {
         if (parts_.abandoned) return abandon();
         if (!core_ || core_->closed()) return;
+        unused_events_.clear();
         const CalledFromPython here;
         const nb::gil_scoped_release released;
         core_->close();
     }
     // Called in a forked child, which has neither the thread nor the device.
-    void abandon() { static_cast<void>(core_.release()); }
+    void abandon() {
+        for (std::unique_ptr<gpu::GpuEventHandle>& event : unused_events_) static_cast<void>(event.release());
+        static_cast<void>(core_.release());
+    }
 
     // The endpoint; raises UsageError in a forked child.
     gpu::GpuEndpoint& core() {
@@ -119,10 +126,23 @@ class PyGpuEndpoint : public GpuRunner {
     }
     bool abandoned() const { return parts_.abandoned || !core_; }
 
+    // Events that were used and can be recorded anew: to make one takes longer than to record it.
+    std::unique_ptr<gpu::GpuEventHandle> take_event() {
+        if (unused_events_.empty()) return std::make_unique<gpu::GpuEventHandle>(core().device()->driver());
+        std::unique_ptr<gpu::GpuEventHandle> event = std::move(unused_events_.back());
+        unused_events_.pop_back();
+        return event;
+    }
+    void give_back(std::unique_ptr<gpu::GpuEventHandle> event) {
+        if (!core_->closed() && unused_events_.size() < most_unused_events) unused_events_.push_back(std::move(event));
+    }
+
   private:
+    static constexpr std::size_t most_unused_events = 256;
     void check_process() const {
         if (parts_.abandoned) [[unlikely]]
-            raise_forked(parts_.endpoint.own_value(), parts_.endpoint.settings.processes[parts_.endpoint.settings.rank]);
+            raise_forked(parts_.endpoint.own_value(),
+                         parts_.endpoint.settings.processes[parts_.endpoint.settings.rank]);
     }
     template <typename Action>
     static void with_usage_errors(Action action) {
@@ -138,6 +158,7 @@ class PyGpuEndpoint : public GpuRunner {
     const nb::object endpoint_object_;  // keeps the endpoint alive
     const EndpointParts parts_;
     std::unique_ptr<gpu::GpuEndpoint> core_;
+    std::vector<std::unique_ptr<gpu::GpuEventHandle>> unused_events_;
 };
 
 // A point in a stream.
@@ -146,12 +167,15 @@ class PyGpuEvent {
     PyGpuEvent(nb::object owner, std::uint64_t stream)
         : owner_(std::move(owner)), endpoint_(nb::cast<PyGpuEndpoint&>(owner_)), device_(endpoint_.core().device()) {
         const gpu::CurrentContext current = device_->enter();
-        event_ = std::make_unique<gpu::GpuEventHandle>(device_->driver());
+        event_ = endpoint_.take_event();
         device_->driver().check(device_->functions().event_record(event_->handle(), stream_of(stream)),
                                 "cuEventRecord");
     }
     ~PyGpuEvent() {
-        if (endpoint_.abandoned()) static_cast<void>(event_.release());
+        if (endpoint_.abandoned())
+            static_cast<void>(event_.release());
+        else
+            endpoint_.give_back(std::move(event_));
     }
     PyGpuEvent(const PyGpuEvent&) = delete;
     PyGpuEvent& operator=(const PyGpuEvent&) = delete;
@@ -162,7 +186,12 @@ class PyGpuEvent {
         device_->driver().check(device_->functions().stream_wait_event(stream_of(stream), event_->handle(), 0),
                                 "cuStreamWaitEvent");
     }
-    // Returns whether the stream has passed this point. Raises the fault, if a call before it has failed.
+    // Returns whether the stream has passed this point.
+    bool passed() {
+        endpoint_.core();
+        return is_over();
+    }
+    // The same; raises the fault, if a call before it has failed.
     bool done() {
         gpu::GpuEndpoint& core = endpoint_.core();
         const bool over = is_over();
@@ -210,15 +239,28 @@ class PyGpuEvent {
     std::unique_ptr<gpu::GpuEventHandle> event_;
 };
 
+nb::object PyGpuEndpoint::start(nb::handle self, gpu::GpuPlan& plan, std::uint64_t input, std::uint64_t output,
+                                std::uint64_t after, std::uint64_t stream, double timeout_s) {
+    PyGpuEvent(nb::borrow(self), after).wait(stream);
+    run(plan, input, output, stream, timeout_s);
+    return nb::cast(std::make_unique<PyGpuEvent>(nb::borrow(self), stream));
+}
+
 // A stream for asynchronous calls. Its priority is not that of the engine's private stream, with which it must not
-// share a hardware queue.
+// share a hardware queue. Those of messages have one more than the streams of programs, too: a stream that waits for a
+// message holds up all streams in its queue, and with them the kernel for which the sender may be waiting.
 class PyGpuStream {
   public:
-    explicit PyGpuStream(nb::object owner)
+    PyGpuStream(nb::object owner, bool for_messages)
         : owner_(std::move(owner)), endpoint_(nb::cast<PyGpuEndpoint&>(owner_)), device_(endpoint_.core().device()) {
         const gpu::CurrentContext current = device_->enter();
-        device_->driver().check(device_->functions().stream_create_with_priority(&stream_, cuda::stream_non_blocking, 0),
-                                "cuStreamCreate");
+        int least = 0, greatest = 0;
+        device_->driver().check(device_->functions().ctx_get_stream_priority_range(&least, &greatest),
+                                "cuCtxGetStreamPriorityRange");
+        const int priority = for_messages && greatest < -1 ? -1 : 0;
+        device_->driver().check(
+            device_->functions().stream_create_with_priority(&stream_, cuda::stream_non_blocking, priority),
+            "cuStreamCreate");
     }
     ~PyGpuStream() {
         if (!endpoint_.abandoned()) endpoint_.core().retire(stream_);
@@ -279,65 +321,69 @@ void bind_gpu(nb::module_& module) {
         .def_ro("number", &gpu::GpuPlan::number);
     nb::class_<PyGpuEvent>(module, "GpuEvent", "A point in a stream.")
         .def("wait", &PyGpuEvent::wait, nb::arg("stream"))
+        .def("passed", &PyGpuEvent::passed)
         .def("done", &PyGpuEvent::done)
         .def("synchronize", &PyGpuEvent::synchronize, nb::arg("timeout_s"));
     nb::class_<PyGpuEndpoint>(module, "GpuEndpoint", "One rank's end of the connection between GPUs.")
-        .def("__init__",
-             [](PyGpuEndpoint* self, std::shared_ptr<gpu::Driver> driver, nb::object endpoint,
-                std::uint64_t board_offset, int device, std::uint32_t most, std::uint32_t blocks,
-                std::uint64_t scratch_bytes, bool kernel_mode) {
-                 const gpu::GpuEndpoint::Options options{board_offset, device, most, blocks, scratch_bytes, kernel_mode};
-                 const EndpointParts parts = parts_of(endpoint);
-                 try {
-                     new (self) PyGpuEndpoint(std::move(driver), std::move(endpoint), options);
-                 } catch (const MemoryRefused& refused) {
-                     raise_memory_refused(refused, parts.endpoint.names, parts.endpoint.settings.rank);
-                 }
-             },
-             nb::arg("driver"), nb::arg("endpoint"), nb::arg("board_offset"), nb::arg("device"), nb::arg("most"),
-             nb::arg("blocks"), nb::arg("scratch_bytes"), nb::arg("kernel_mode"))
+        .def(
+            "__init__",
+            [](PyGpuEndpoint* self, std::shared_ptr<gpu::Driver> driver, nb::object endpoint,
+               std::uint64_t board_offset, int device, std::uint32_t most, std::uint32_t blocks,
+               std::uint64_t scratch_bytes, bool kernel_mode) {
+                const gpu::GpuEndpoint::Options options{board_offset, device, most, blocks, scratch_bytes, kernel_mode};
+                const EndpointParts parts = parts_of(endpoint);
+                try {
+                    new (self) PyGpuEndpoint(std::move(driver), std::move(endpoint), options);
+                } catch (const MemoryRefused& refused) {
+                    raise_memory_refused(refused, parts.endpoint.names, parts.endpoint.settings.rank);
+                }
+            },
+            nb::arg("driver"), nb::arg("endpoint"), nb::arg("board_offset"), nb::arg("device"), nb::arg("most"),
+            nb::arg("blocks"), nb::arg("scratch_bytes"), nb::arg("kernel_mode"))
         .def("handles", &PyGpuEndpoint::handles)
         .def("connect", &PyGpuEndpoint::connect, nb::arg("all_handles"))
         .def("prepare", &PyGpuEndpoint::prepare)
         .def("load", &PyGpuEndpoint::load, nb::arg("key"), nb::arg("image"), nb::arg("shared_bytes"))
         .def("loaded", &PyGpuEndpoint::is_loaded, nb::arg("key"))
-        .def("make_plan",
-             [](PyGpuEndpoint& self, std::string kernel, const nb::bytes& program, const nb::bytes& stream_ops,
-                std::uint32_t blocks, std::uint64_t fingerprint, std::vector<std::uint64_t> fingerprints,
-                const std::vector<std::int64_t>& bias_in, const std::vector<std::int64_t>& bias_out,
-                std::uint64_t input_bytes, std::uint64_t output_bytes, std::string text, std::uint64_t largest_bytes) {
-                 gpu::PlanDescription made;
-                 made.kernel = std::move(kernel);
-                 made.program = text_of(program);
-                 made.stream_ops = text_of(stream_ops);
-                 made.blocks = blocks;
-                 made.fingerprint = fingerprint;
-                 made.fingerprints = std::move(fingerprints);
-                 made.bias_in.assign(bias_in.begin(), bias_in.end());
-                 made.bias_out.assign(bias_out.begin(), bias_out.end());
-                 made.input_bytes = input_bytes;
-                 made.output_bytes = output_bytes;
-                 made.text = std::move(text);
-                 made.largest_bytes = largest_bytes;
-                 return self.make_plan(std::move(made));
-             },
-             nb::arg("kernel"), nb::arg("program"), nb::arg("stream_ops"), nb::arg("blocks"), nb::arg("fingerprint"),
-             nb::arg("fingerprints"), nb::arg("bias_in"), nb::arg("bias_out"), nb::arg("input_bytes"),
-             nb::arg("output_bytes"), nb::arg("text"), nb::arg("largest_bytes"))
+        .def(
+            "make_plan",
+            [](PyGpuEndpoint& self, std::string kernel, const nb::bytes& program, const nb::bytes& stream_ops,
+               std::uint32_t blocks, std::uint64_t fingerprint, std::vector<std::uint64_t> fingerprints,
+               const std::vector<std::int64_t>& bias_in, const std::vector<std::int64_t>& bias_out,
+               std::uint64_t input_bytes, std::uint64_t output_bytes, std::string text, std::uint64_t largest_bytes) {
+                gpu::PlanDescription made;
+                made.kernel = std::move(kernel);
+                made.program = text_of(program);
+                made.stream_ops = text_of(stream_ops);
+                made.blocks = blocks;
+                made.fingerprint = fingerprint;
+                made.fingerprints = std::move(fingerprints);
+                made.bias_in.assign(bias_in.begin(), bias_in.end());
+                made.bias_out.assign(bias_out.begin(), bias_out.end());
+                made.input_bytes = input_bytes;
+                made.output_bytes = output_bytes;
+                made.text = std::move(text);
+                made.largest_bytes = largest_bytes;
+                return self.make_plan(std::move(made));
+            },
+            nb::arg("kernel"), nb::arg("program"), nb::arg("stream_ops"), nb::arg("blocks"), nb::arg("fingerprint"),
+            nb::arg("fingerprints"), nb::arg("bias_in"), nb::arg("bias_out"), nb::arg("input_bytes"),
+            nb::arg("output_bytes"), nb::arg("text"), nb::arg("largest_bytes"))
         .def("run", &PyGpuEndpoint::run, nb::arg("plan"), nb::arg("input"), nb::arg("output"), nb::arg("stream"),
              nb::arg("timeout_s"))
         .def("transfer", &PyGpuEndpoint::transfer, nb::arg("sending"), nb::arg("peer"), nb::arg("tag"),
              nb::arg("address"), nb::arg("nbytes"), nb::arg("dtype"), nb::arg("stream"), nb::arg("timeout_s"))
-        .def("record", [](nb::object self, std::uint64_t stream) {
-            return std::make_unique<PyGpuEvent>(std::move(self), stream);
-        }, nb::arg("stream"))
+        .def(
+            "record",
+            [](nb::object self, std::uint64_t stream) { return std::make_unique<PyGpuEvent>(std::move(self), stream); },
+            nb::arg("stream"))
         .def("synchronize", &PyGpuEndpoint::synchronize, nb::arg("timeout_s"))
         .def("staged_buffers", &PyGpuEndpoint::staged_buffers)
         .def("registered", &PyGpuEndpoint::registered)
         .def("close", &PyGpuEndpoint::close)
         .def("abandon", &PyGpuEndpoint::abandon);
     nb::class_<PyGpuStream>(module, "GpuStream", "A stream of the communicator, for asynchronous calls.")
-        .def(nb::init<nb::object>(), nb::arg("endpoint"))
+        .def(nb::init<nb::object, bool>(), nb::arg("endpoint"), nb::arg("for_messages"))
         .def_prop_ro("handle", &PyGpuStream::handle);
     bind_gpu_fast_path(module);
     module.def("gpu_board_bytes", &gpu::RegistrationBoard::bytes, nb::arg("size"),

@@ -19,6 +19,10 @@ class GpuRunner {
     // Enqueues a call. Throws python_error.
     virtual void run(gpu::GpuPlan& plan, std::uint64_t input, std::uint64_t output, std::uint64_t stream,
                      double timeout_s) = 0;
+    // The same on `stream`, after everything that is in the stream `after` now. Returns the event behind the call.
+    virtual nanobind::object start(nanobind::handle self, gpu::GpuPlan& plan, std::uint64_t input, std::uint64_t output,
+                                   std::uint64_t after, std::uint64_t stream, double timeout_s) = 0;
+    virtual bool is_capturing(std::uint64_t stream) = 0;
     virtual std::uint64_t staged_buffers() = 0;
 };
 
@@ -35,9 +39,12 @@ class GpuTable {
     void forget(const std::shared_ptr<gpu::GpuPlan>& plan);
     void clear() { connected_.reset(); }
 
-    // Returns a null object if no equal call is known; nothing was done then. Otherwise enqueues the call on the current
-    // stream and returns None. (Asynchronous calls take the full path.) Throws python_error.
+    // Returns a null object if no equal call is known; nothing was done then. Otherwise enqueues the call on the
+    // current stream and returns None. Throws python_error.
     nanobind::object repeat(const OutsideCall& call, double timeout_s);
+    // The same on `stream`, which first waits for the current one; returns the event behind the call. Such a call is
+    // not repeated while a CUDA graph captures the current stream.
+    nanobind::object start(const OutsideCall& call, std::uint64_t stream, double timeout_s);
 
   private:
     struct Connected {
@@ -49,6 +56,9 @@ class GpuTable {
         Functions functions;
         bool staging_reported = false;
     };
+    static std::uint64_t current_stream(const Connected& at);
+    static void report_staging(Connected& at);
+
     std::optional<Connected> connected_;
 };
 

@@ -18,12 +18,14 @@ An author of an algorithm needs two imports::
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from unisono import native_engine
 from unisono.algorithms import algorithm, one, one_per_rank
 from unisono.errors import (
     Aborted,
     CollectiveTimeout,
     CommError,
     DeadlockError,
+    EngineMissing,
     GoalError,
     GradientError,
     HazardError,
@@ -66,12 +68,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "GoalError", "GpuWork",
-    "GradientError", "HazardError", "InternalError", "MismatchError", "PeerLost", "Plan", "Prediction", "Proof",
-    "RankIdentity", "Schedule", "ScheduleError", "Tls", "UnisonoError", "UnmatchedError", "UsageError", "Work",
-    "algorithm", "backwards", "codecs", "collectives", "combine", "connect", "copy", "draw", "errors", "explain",
-    "find", "mapped", "one", "one_per_rank", "plan", "play", "prove", "read_run", "recv", "recv_reduce", "send",
-    "simulate", "spawn", "tracing",
+    "Aborted", "CollectiveTimeout", "CommError", "Communicator", "DeadlockError", "EngineMissing", "GoalError",
+    "GpuWork", "GradientError", "HazardError", "InternalError", "MismatchError", "PeerLost", "Plan", "Prediction",
+    "Proof", "RankIdentity", "Schedule", "ScheduleError", "Tls", "UnisonoError", "UnmatchedError", "UsageError",
+    "Work", "algorithm", "backwards", "codecs", "collectives", "combine", "connect", "copy", "draw", "errors",
+    "explain", "find", "mapped", "one", "one_per_rank", "plan", "play", "prove", "read_run", "recv", "recv_reduce",
+    "send", "simulate", "spawn", "tracing",
 ]  # fmt: skip
 
 # torch is optional, so that these are not in __all__: `from unisono import *` works without it.
@@ -91,6 +93,10 @@ _LAZY_MODULES = ("codecs", "collectives", "errors", "networks", "parallel", "tor
 
 
 def __getattr__(name: str) -> Any:
+    if name == "_engine":
+        return native_engine.load()
+    if name in native_engine.STAND_INS and not native_engine.is_installed():
+        return getattr(native_engine, name)
     if name in _LAZY:
         module, _, attribute = _LAZY[name].partition(":")
         return getattr(import_module(module), attribute or name)

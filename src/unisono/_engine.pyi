@@ -187,11 +187,12 @@ class GpuPlan:
 
 class GpuEvent:
     def wait(self, stream: int) -> None: ...  # makes a stream wait, not the host
-    def done(self) -> bool: ...
+    def passed(self) -> bool: ...
+    def done(self) -> bool: ...  # the same; raises a fault
     def synchronize(self, timeout_s: float) -> bool: ...  # False: the event is not over; raises a fault
 
 class GpuStream:  # of the communicator, for asynchronous calls
-    def __init__(self, endpoint: GpuEndpoint) -> None: ...
+    def __init__(self, endpoint: GpuEndpoint, for_messages: bool) -> None: ...
     @property
     def handle(self) -> int: ...
 
@@ -204,6 +205,13 @@ class GpuTable:  # the plans of calls on CUDA tensors that the fast path can rep
         self, plan: GpuPlan, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any,
         codec: Any, part_is_input: bool,
     ) -> None: ...  # fmt: skip
+    def repeat(  # returns whether an equal call is known: then it was enqueued on the current stream
+        self, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any, timeout_s: float
+    ) -> bool: ...
+    def start(  # the same on `stream`, behind the current one; returns the event behind the call, or None
+        self, collective: int, output: Any, source: Any, op: Any, root: int, algorithm: Any, timeout_s: float,
+        stream: int,
+    ) -> GpuEvent | None: ...  # fmt: skip
     def forget(self, plan: GpuPlan) -> None: ...
     def clear(self) -> None: ...
 

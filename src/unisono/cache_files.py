@@ -10,6 +10,7 @@ half of it. Old parts, left behind by killed processes, are removed.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -27,10 +28,13 @@ from unisono.message import Template
 MOST_BYTES = 16 << 20  # of a record
 PART = ".part"
 STALE_S = 3600.0  # the process that wrote an older part has ended
-DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# O_NONBLOCK: opening a named pipe instead of a file does not block.
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# Windows cannot open a file relative to a folder, and has no owners and modes: nothing is trusted or stored there.
+CAN_BE_TRUSTED = os.open in os.supports_dir_fd and hasattr(os, "geteuid")
+if CAN_BE_TRUSTED:
+    DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    # O_NONBLOCK: opening a named pipe instead of a file does not block.
+    READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 TOO_LONG = Template(
     "cache_files.too_long", "expected at most {bytes} bytes, found more", "应不超过 {bytes} 字节，实际更长"
@@ -80,6 +84,8 @@ def read_record(path: Path, most_bytes: int = MOST_BYTES) -> Any | None:
 
     Raise Untrusted if another user could have written it, and Unbelievable if it is not JSON.
     """
+    if not CAN_BE_TRUSTED:
+        return None
     try:
         with _opened(path.parent) as folder:
             text = _read_private(folder, path.name, most_bytes + 1)
@@ -115,6 +121,8 @@ def _read_private(folder: int, name: str, most_bytes: int) -> bytes:
 
 def write_record(path: Path, record: Any, indent: int | None = None) -> None:
     """Write a record in one step for readers; raise OSError or Unbelievable if it cannot be written."""
+    if not CAN_BE_TRUSTED:
+        raise OSError(errno.ENOTSUP, "this platform does not show whether other users can write to a file")
     text = json.dumps(record, indent=indent).encode()
     _make_private(path.parent)
     with _opened(path.parent) as folder:

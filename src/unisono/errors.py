@@ -15,6 +15,7 @@
     │   ├── MismatchError
     │   └── Aborted
     ├── GradientError(ArithmeticError)   a gradient is not a number    .rank .parameter
+    ├── EngineMissing(ImportError)       this installation has no native engine
     └── InternalError                 a bug in Unisono
 
 Every message states the rank, the location, what was expected, what was found, and a hint. All of them are data: see
@@ -237,6 +238,10 @@ class GradientError(UnisonoError, ArithmeticError):
         """
         self.rank, self.parameter = rank, parameter
         super().__init__(message)
+
+
+class EngineMissing(UnisonoError, ImportError):
+    """This installation has no native engine, which executes collectives on real ranks (docs/installation.md)."""
 
 
 class InternalError(UnisonoError):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from unisono import spawn
-from unisono.bootstrap.job_resources import SPARE_NUMBER, JobConfig, Numbers, SharedCourier, job_config, random_number
+from unisono.bootstrap.job_config import JobConfig, job_config
+from unisono.bootstrap.job_resources import SPARE_NUMBER, Numbers, SharedCourier, random_number
 
 
 def test_a_number_is_claimed_once():

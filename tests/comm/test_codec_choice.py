@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pretend_hosts import run_on_hosts
-from unisono.bootstrap.job_resources import MEASURE
+from unisono.bootstrap.job_config import MEASURE
 from unisono.codecs import AutoCodec, Codec, error_bound
 from unisono.collectives import COLLECTIVES, all_gather, all_reduce
 from unisono.comm.codec_choice import choose_codec, rate_at_which_codec_pays

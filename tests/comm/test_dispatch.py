@@ -197,7 +197,7 @@ def memory(comm):
 
 
 def test_memory_is_bounded_by_the_staging_areas(pools):
-    from unisono.bootstrap.job_resources import STAGING_BYTES
+    from unisono.bootstrap.job_config import STAGING_BYTES
 
     for few, more in unisono.spawn(memory, 8):
         assert few < more < STAGING_BYTES + 200_000

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from unisono.bootstrap.job_resources import STAGING_BYTES
+from unisono.bootstrap.job_config import STAGING_BYTES
 from unisono.launch.spawn import spawn
 
 pytestmark = pytest.mark.slow

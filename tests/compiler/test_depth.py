@@ -8,10 +8,9 @@ import pytest
 from instruction_waiting import completes
 from unisono import algorithm, prove, recv, recv_reduce, send
 from unisono.algorithms.user_files import resolve
-from unisono.bootstrap import job_resources
 from unisono.cli.main import main
 from unisono.collectives import all_gather, all_reduce
-from unisono.compiler import lower
+from unisono.compiler import geometry, lower
 from unisono.drawing.scene import scene_of
 from unisono.errors import DeadlockError, UsageError
 from unisono.launch.spawn import spawn
@@ -76,7 +75,7 @@ def test_compiled_programs_complete_with_three_messages_more_than_declared(make,
 
 
 def test_the_channels_of_the_engine_are_deep_enough_for_every_depth_that_can_be_declared():
-    assert job_resources.DEPTH >= DEEPEST + 3
+    assert geometry.DEPTH >= DEEPEST + 3
 
 
 def exchange(comm):

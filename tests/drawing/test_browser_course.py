@@ -106,3 +106,21 @@ def test_the_captions_of_the_race_choose_the_size_and_come_back_after_a_detour(b
     assert browser.text(".caption").startswith("You have changed what is shown")
     browser.click("#caption-forward")
     assert browser.run("[unisono.course.caption(), unisono.state.get('network')]") == [0, "dgx-h100"]
+
+
+@pytest.mark.parametrize(
+    ("language", "topics"),
+    [
+        ("en", ["Your own algorithm", "Several machines", "GPUs", "The simulator", "The planner"]),
+        ("zh", ["自己的算法", "多台机器", "GPU", "模拟器", "规划器"]),
+    ],
+)
+def test_the_last_page_says_where_to_go_from_here(browser, gallery, language, topics):
+    browser.open(gallery.parent / PLACES[-1].file, f"#lang={language}")
+    said = browser.run("[...document.querySelectorAll('.after-course li')].map((one) => one.textContent)")
+    assert [text.replace("：", ":").split(":")[0] for text in said] == topics
+    assert "unisono run --hosts a:4,b:4" in said[1]
+    assert "unisono simulate" in said[3]
+    assert "unisono plan" in said[4]
+    browser.open(gallery.parent / PLACES[0].file)
+    assert browser.run("document.querySelector('.after-course')") is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unisono import algorithm, find, recv_reduce, send
+from unisono import algorithm, draw, find, recv_reduce, send
 from unisono.algorithms import one
 from unisono.collectives import all_reduce
 from unisono.drawing.page import write_page
@@ -84,3 +84,71 @@ def test_a_comparison_with_a_failing_program_opens_at_its_error_and_gives_the_re
     assert browser.step() == 0
     assert browser.text(f"{lane} .progress") != "✗ 未通过证明"
     assert browser.complaints() == []
+
+
+# The parts that must be above the fold: what moves, and what is said about it.
+KINDS = {
+    "lesson-1-rank": [".captions", ".stage", ".controls", ".story .said"],
+    "lesson-3-five": [".captions", ".stage", ".controls", ".phase-idea"],
+    "lesson-3-halves": [".captions", ".compare-lanes", ".doing", ".controls"],
+    "lesson-4-busbw": [".captions", ".stage", ".controls", ".story .said"],
+    "lesson-6-hosts": [".captions", ".stage", ".controls", ".phase-idea"],
+    "lesson-7-data-parallel": [".captions", ".stage", ".controls", ".story .said"],
+    "lesson-7-tensor-parallel": [".captions", ".stage", ".controls", ".story .said"],
+    "lesson-7-zero3": [".captions", ".stage", ".controls", ".story .said"],
+    "lesson-7-experts": [".captions", ".stage", ".controls", ".story .said"],
+    "lesson-8-race": [".captions", ".race-said", ".compare-lanes", ".doing", ".controls"],
+    "lesson-8-links": [".captions", ".stage", ".controls", ".moment .lead"],
+    "compare-all_reduce": [".race-said", ".compare-lane", ".doing", ".controls"],
+}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("page", KINDS)
+def test_every_kind_of_page_has_its_animation_and_its_words_above_the_fold(browser, gallery, page, language):
+    browser.set_up(1280, 800)
+    browser.open(gallery.parent / f"{page}.html", f"#step=2&lang={language}")
+    for part in KINDS[page]:
+        box = browser.run(
+            "(({ top, bottom }) => [top, bottom])(document.querySelector(arguments[0]).getBoundingClientRect())", part
+        )
+        assert 0 <= box[0] < box[1] <= 800, part
+    assert browser.cut_off() == []
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_simulated_time_has_its_stage_bar_and_moment_above_the_fold(browser, tmp_path, language):
+    browser.set_up(1280, 800)
+    page = draw("ring", size=16, network="dgx-h100").save(tmp_path / "simulated.html")
+    browser.open(page, f"#step=37&lang={language}")
+    edges = browser.run(
+        "['.stage', '.controls', '.moment .lead', '.moment li', '.save'].map((one) =>"
+        " (({ top, bottom }) => [top, bottom])(document.querySelector(one).getBoundingClientRect()))"
+    )
+    assert all(0 <= top < bottom <= 800 for top, bottom in edges), edges
+
+
+def test_a_run_has_its_finding_timeline_and_moment_above_the_fold(browser, drawn):
+    browser.set_up(1280, 800)
+    browser.open(drawn(4), "#call=2&at=50")
+    boxes = browser.run(
+        "['h1', '.tale', '.timeline', '.story h2', '.story li', '.replay .stage'].map((one) =>"
+        " (({ left, top, right, bottom }) => [left, top, right, bottom])"
+        "(document.querySelector(one).getBoundingClientRect()))"
+    )
+    *shown, stage = boxes
+    assert all(0 <= top < bottom <= 800 for _, top, _, bottom in shown)
+    assert shown[3][0] >= stage[2]  # the words are beside the stage
+    assert stage[1] < 600
+
+
+def test_the_numbers_of_a_lesson_are_on_its_stages(browser, gallery):
+    for width, height in ((1280, 800), (390, 844)):
+        browser.set_up(width, height)
+        browser.open(gallery.parent / "lesson-3-halves.html")
+        cells = browser.run("unisono.lanes.map((lane) => lane.stage().plan.form.cell)")
+        assert all(cell["height"] >= 15 and cell["width"] >= 22 for cell in cells)  # room for text
+    tops = browser.run("unisono.lanes.map(({ node }) => node.getBoundingClientRect().top)")
+    assert tops == sorted(set(tops))  # one below the other
+    browser.set_up(1280, 800)
+    browser.wait_for("new Set(unisono.lanes.map(({ node }) => node.getBoundingClientRect().top)).size === 1")

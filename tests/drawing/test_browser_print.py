@@ -56,6 +56,31 @@ def test_the_page_of_an_algorithm_is_one_sheet(browser, written_page, name, size
     assert browser.complaints() == []
 
 
+# Lessons of each kind, a comparison, and simulated time; test_a_failing_program_and_a_lesson prints a lesson, too.
+OTHERS = (
+    "lesson-3-halves", "lesson-4-busbw", "lesson-7-zero3", "lesson-7-experts", "lesson-8-race", "lesson-8-links",
+    "compare-all_reduce",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("page", OTHERS)
+def test_every_kind_of_page_is_one_sheet(browser, gallery, page):
+    for language in ("en", "zh"):
+        browser.open(gallery.parent / f"{page}.html", f"#step=3&lang={language}")
+        assert [sheets(browser, paper) for paper in (A4, LETTER)] == [1, 1]
+    assert browser.complaints() == []
+
+
+def test_compared_stages_are_on_paper_with_the_command_that_draws_them(browser, written_page):
+    browser.open(written_page("ring", "tree", size=5), "#by=step&step=2")
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    names = browser.run("[...document.querySelectorAll('.printed text')].map((one) => one.textContent)")
+    assert {"ring", "tree"} <= set(names)
+    assert browser.text(".origin") == "unisono draw all_reduce/ring all_reduce/tree -n 5"
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert browser.run("document.querySelector('.printed, .origin')") is None
+
+
 def test_a_failing_program_and_a_lesson_are_one_sheet(browser, tmp_path, gallery):
     path = tmp_path / "page.html"
     path.write_text(write_page([scene_of(twice.schedule(2), twice)], "twice"), encoding="utf-8")

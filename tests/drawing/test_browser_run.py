@@ -109,7 +109,7 @@ def test_waiting_ranks_and_absent_ranks_are_described(browser, drawn):
     assert "Rank 2 has not entered the call yet." in said
     assert "Rank 3 waits for rank 2." in said
     assert browser.run("unisono.replay.view().away") == [2]
-    assert said in browser.text(".replay [aria-live=polite]")
+    assert said in browser.text(".story [aria-live=polite]")
 
 
 def test_calls_are_selected_by_key_list_and_click_on_the_timeline(browser, drawn):

@@ -185,15 +185,15 @@ def test_invalid_calls_raise_a_usage_error(tmp_path):
 @pytest.mark.parametrize(
     ("view", "error", "en", "zh"),
     [
-        ({"step": 9}, "no_step", "has no step 9; expected 1 to 8, or 0", "没有层级 9；应为 1 至 8，或者 0"),
-        ({"step": -1}, "no_step", "has no step -1; expected 1 to 8", "没有层级 -1；应为 1 至 8"),
+        ({"step": 9}, "no_step", "has no step 9; expected 1 to 8, or 0", "没有第 9 步；应为 1 至 8，或者 0"),
+        ({"step": -1}, "no_step", "has no step -1; expected 1 to 8", "没有第 -1 步；应为 1 至 8"),
         ({"rank": 5}, "no_rank", "has no rank 5; expected 0 to 4", "没有 rank 5；应为 0 至 4"),
         ({"rank": -1}, "no_rank", "has no rank -1; expected 0 to 4", "没有 rank -1；应为 0 至 4"),
         ({"step": "3"}, "view_not_a_number", "step='3'; expected a whole number", "step='3'；应为整数"),
         ({"rank": True}, "view_not_a_number", "rank=True; expected a whole number", "rank=True；应为整数"),
         (
             {"step": 3, "network": "dgx-h100"}, "step_in_simulated_time", "has moments, not steps",
-            "只有时刻，没有层级",
+            "只有时刻，没有步",
         ),
     ],
 )  # fmt: skip

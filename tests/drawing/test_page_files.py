@@ -11,7 +11,9 @@ from unisono import find
 from unisono.drawing.page import ASSETS, EXPORT, IMPORT, STYLES, imports, scope_name, script, write_page
 from unisono.drawing.scene import scene_of
 
-ENTRIES = ("main", "index", "run/run", "lessons/training", "lessons/busbw")
+ENTRIES = (
+    "algorithm/page", "compare/page", "simulated/page", "index", "run/run", "lessons/training", "lessons/busbw",
+)  # fmt: skip
 MODULES = sorted(path.relative_to(ASSETS).with_suffix("").as_posix() for path in ASSETS.rglob("*.mjs"))
 
 PAGE_TESTS = Path(__file__).parent / "page"
@@ -34,7 +36,8 @@ def test_a_page_loads_nothing(page):
     assert not re.search(
         r"<(link|img|iframe)\b|\bsrc=|@import|url\(", page.split('<script type="application/json"')[0]
     )
-    assert not re.search(r"\b(fetch|XMLHttpRequest|importScripts|import)\(", script("main"))
+    for entry in ENTRIES:
+        assert not re.search(r"\b(fetch|XMLHttpRequest|importScripts|import)\(", script(entry))
 
 
 def test_user_text_cannot_end_the_data_section():

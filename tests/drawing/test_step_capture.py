@@ -44,12 +44,6 @@ def test_chunks_of_many_messages_are_stored_consecutively():
     assert messages["amount"].max() == 4
 
 
-def test_without_chunks_there_is_one_number_for_each_message():
-    messages = capture_steps(find("rabenseifner").schedule(8), with_chunks=False).messages
-    assert len(messages["sent_chunks"]) == len(messages["src"])
-    assert messages["amount"].max() == 4
-
-
 def test_local_ops_are_not_messages():
     capture = capture_steps(find("naive").schedule(3))
     assert len(capture.messages["src"]) == 6

@@ -15,6 +15,7 @@ from unisono.collectives import OWN
 from unisono.compiler import Lengths
 from unisono.gpu.lowering import lower_for_device
 from unisono.gpu.plans import plan_of
+from unisono.gpu.transports import Movers
 from unisono.schedule import Schedule, partition
 from unisono.verifier import ProvedSchedule, proved
 from unisono.verifier.rounding import proved_with_codec
@@ -54,14 +55,14 @@ def _array_lengths(schedule: Schedule, blocks: tuple[int, ...], held: Callable, 
 
 def emulated_call(
     made: ProvedSchedule, lengths: Lengths, inputs: list[np.ndarray | None], *, op: str | None = None,
-    codec: Codec | None = None, in_place: bool = False, blocks: int = 2, scratch: int = SCRATCH, puts: bool = True,
-    of_rank: Callable[[int], Lengths] | None = None,
+    codec: Codec | None = None, in_place: bool = False, blocks: int = 2, scratch: int = SCRATCH,
+    movers: Movers = Movers.SENDERS, of_rank: Callable[[int], Lengths] | None = None,
 ) -> EmulatedCall:  # fmt: skip
     """Return a call of all ranks; ``of_rank`` gives the lengths that a rank knows, by default all."""
     schedule = made.schedule
     collective = collectives.find(schedule.collective)
     dtype = next((array.dtype for array in inputs if array is not None), np.dtype(np.float32))
-    lowered = lower_for_device(made, op == "avg", puts)
+    lowered = lower_for_device(made, op == "avg", movers)
     plans = []
     for rank in range(schedule.size):
         known = lengths if of_rank is None else of_rank(rank)

@@ -106,7 +106,7 @@ class Endpoint:
 class Stream:
     made = itertools.count(1000)
 
-    def __init__(self, endpoint):
+    def __init__(self, endpoint, for_messages):
         self.handle = next(self.made)
 
 

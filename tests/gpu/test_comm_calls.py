@@ -46,7 +46,7 @@ def test_the_first_call_connects_the_gpus_of_all_ranks(size):
     def calls(comm):
         assert comm.gpu is None
         comm.all_reduce(CudaArray(1000))
-        kernels = ["int32.none.none"] if size == 1 else ["int32.none.none", "float32.sum.none"]
+        kernels = ["uint8.none.none", "int32.none.none"] if size == 1 else ["uint8.none.none", "float32.sum.none"]
         assert [entry[1] for entry in LOG if entry[0] == "load"] == kernels
         made, connected, _, run = (entry for entry in LOG if entry[0] != "load")
         assert connected[1:] == (size, {b"handle"})

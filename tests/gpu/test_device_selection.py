@@ -6,7 +6,7 @@ import pytest
 
 from builders import SIZES
 from unisono.algorithms import find
-from unisono.collectives import COLLECTIVES, all_gather, all_reduce, reduce_scatter
+from unisono.collectives import COLLECTIVES, all_gather, all_reduce, broadcast, reduce_scatter
 from unisono.gpu.costs import KERNEL_RATES, STREAM_RATES, DeviceRates, cost_of, fastest
 from unisono.gpu.lowering import lower_for_device
 from unisono.gpu.selection import choose_for_device
@@ -46,15 +46,32 @@ def test_the_best_algorithm_that_may_be_used_is_chosen():
 
 def test_the_time_is_that_of_the_synchronizations_and_of_the_bytes():
     """Direct all-reduce on 4 ranks: entry and one round; each rank reads and writes 4 quarters."""
-    rates = DeviceRates(sync_s=1.0, barrier_s=0.25, bytes_per_s=1000.0)
+    rates = DeviceRates(sync_s=1.0, barrier_s=0.25, move_s=0.125, bytes_per_s=1000.0, concurrent=True)
     lowered = lower_for_device(proved(find("direct").schedule(4)))
-    assert cost_of(lowered).time(4000, rates) == pytest.approx(2 * 1.0 + 0.25 + 8 * 1000 / (1000 / 4))
+    assert cost_of(lowered).time(4000, rates) == pytest.approx(2 * 1.0 + 0.25 + 0.125 + 8 * 1000 / (1000 / 4))
 
 
 def test_a_ring_waits_for_each_of_its_steps():
-    rates = DeviceRates(sync_s=1.0, barrier_s=0.0, bytes_per_s=1e30)
+    rates = DeviceRates(sync_s=1.0, barrier_s=0.0, move_s=0.0, bytes_per_s=1e30, concurrent=True)
     lowered = lower_for_device(proved(find("ring").schedule(5)))
     assert cost_of(lowered).time(100, rates) == pytest.approx(1 + 8)
+
+
+def moved_by_each_rank(collective, size, root, nbytes, rates):
+    """Return the chunks that each rank reads and writes."""
+    chosen = choose_for_device(collective, size, root, nbytes, rates)
+    lowered, _ = fastest(proved(chosen.schedule(size, root)), False, nbytes, rates)
+    return [
+        sum(len(move.sources) + len(move.destinations) for step in steps for move in step.moves)
+        for steps in lowered.programs
+    ]
+
+
+def test_two_ranks_share_the_work_of_a_long_broadcast_if_they_use_the_gpu_at_the_same_time():
+    first, second = moved_by_each_rank(broadcast, 2, 1, 2**26, KERNEL_RATES)
+    assert first == second > 0
+    assert 0 in moved_by_each_rank(broadcast, 2, 1, 2**26, STREAM_RATES)
+    assert 0 in moved_by_each_rank(broadcast, 2, 1, 2**10, KERNEL_RATES)
 
 
 def test_times_grow_with_the_bytes():

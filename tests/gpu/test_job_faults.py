@@ -16,7 +16,7 @@ import pytest
 from gpu.gpu_ranks import MODES, on_gpu, outcomes_on_gpus, run_on_gpus
 from leaks import Leaks, nothing_is_left_behind  # noqa: F401 (for every test here)
 from unisono.bootstrap.environment import RankIdentity
-from unisono.bootstrap.job_resources import STAGING_BYTES
+from unisono.bootstrap.job_config import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.rendezvous_address import AbstractAddress
 from unisono.comm.communicator import Communicator

@@ -18,17 +18,27 @@ from unisono.algorithms import find
 from unisono.compiler import Lengths
 from unisono.errors import ScheduleError, UsageError
 from unisono.gpu.lowering import lower_for_device
+from unisono.gpu.transports import Movers
 from unisono.verifier import proved
 
 SMALL_SCRATCH = 9000  # bytes: several passes
 VARIANTS = [
     {"blocks": 3},
-    {"mode": STREAM, "puts": False, "in_place": True},
-    {"puts": False, "blocks": 1, "in_place": True},
+    {"mode": STREAM, "movers": Movers.RECEIVERS, "in_place": True},
+    {"movers": Movers.RECEIVERS, "blocks": 1, "in_place": True},
     {"mode": STREAM},
     {"scratch": SMALL_SCRATCH, "per_chunk": 150, "tile": 256},
     {"in_place": True, "average": True},
-    {"scratch": SMALL_SCRATCH, "per_chunk": 150, "tile": 256, "mode": STREAM, "average": True, "puts": False},
+    {
+        "scratch": SMALL_SCRATCH,
+        "per_chunk": 150,
+        "tile": 256,
+        "mode": STREAM,
+        "average": True,
+        "movers": Movers.RECEIVERS,
+    },
+    {"movers": Movers.BOTH},
+    {"movers": Movers.BOTH, "mode": STREAM, "in_place": True},
 ]
 CARRYING = [name for name in NAMES if find(name).collective.carries_data]
 

@@ -95,7 +95,7 @@ bool GpuEndpoint::run_at_once(GpuPlan& plan, const Call& call) {
     if (captured && !options_.kernel_mode) return false;
     announce(plan, call.timeout, captured);
     try {
-        enqueue(plan, buffers, call);
+        enqueue(plan, buffers, call, captured);
     } catch (const DriverError& error) {
         report_driver(error);
     }
@@ -137,9 +137,9 @@ void GpuEndpoint::run(GpuPlan& plan, const Call& call) {
             return !block || block->is_open_to(plan.contacts);
         };
         if (!is_open(input) || !is_open(output))
-            run_staged(plan, call, input.get(), output.get(), what);
+            run_staged(plan, call, input.get(), output.get(), what, captured);
         else
-            enqueue(plan, {call.input, call.output, input.get(), output.get()}, call);
+            enqueue(plan, {call.input, call.output, input.get(), output.get()}, call, captured);
     } catch (const DriverError& error) {
         report_driver(error);
     } catch (const MemoryRefused& refused) {
@@ -169,12 +169,15 @@ std::uint64_t GpuEndpoint::announce(GpuPlan& plan, Nanoseconds timeout, bool cap
             for (std::uint32_t peer = 0; peer < size(); ++peer) made.received[peer] = counters_[peer].received;
         enqueued_.store(index, std::memory_order_release);
     }
-    wake_service();
     return number;
 }
 
-void GpuEndpoint::enqueue(GpuPlan& plan, const Buffers& buffers, const Call& call) {
-    if (!is_capturing(call.stream)) keep_order(order_, call.stream, [&] { return earlier_calls_are_over(); });
+void GpuEndpoint::enqueue(GpuPlan& plan, const Buffers& buffers, const Call& call, bool captured) {
+    if (!captured) {
+        keep_order(order_, call.stream, [&] { return earlier_calls_are_over(); });
+        if (residence_ && plan.contacts != 0)
+            Residents::of_process().enter(driver_, {this, options_.device, call.stream, residence_.get()});
+    }
     fill(plan, buffers);
     if (!options_.kernel_mode) return enqueue_operations(plan, call.stream);
     plan.parameter.head().timeout_ns = static_cast<std::uint64_t>(call.timeout.count());
@@ -184,8 +187,8 @@ void GpuEndpoint::enqueue(GpuPlan& plan, const Buffers& buffers, const Call& cal
 // ---- memory that cannot be shared ------------------------------------------------------------------------------
 
 // Runs a call on copies of its buffers. Where input and output overlap, the copy of both is in one piece.
-void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input, const Block* output,
-                             const Wait& what) {
+void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input, const Block* output, const Wait& what,
+                             bool captured) {
     const PlanDescription& described = plan.description;
     const std::uint64_t input_bytes = described.input_bytes, output_bytes = described.output_bytes;
     std::shared_ptr<Block> input_copy, output_copy;
@@ -193,7 +196,7 @@ void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input
     const auto is_open = [&](const Block* block) { return block == nullptr || block->is_open_to(plan.contacts); };
     if ((input != nullptr && !input->shareable) || (output != nullptr && !output->shareable))
         staged_.fetch_add(1, std::memory_order_relaxed);
-    if (!is_capturing(call.stream))  // earlier calls may use the same copies
+    if (!captured)  // earlier calls may use the same copies
         keep_order(order_, call.stream, [&] { return earlier_calls_are_over(); });
     if (input != nullptr && output != nullptr && overlap(call.input, input_bytes, call.output, output_bytes)) {
         const cuda::Address begin = std::min(call.input, call.output);
@@ -213,7 +216,7 @@ void GpuEndpoint::run_staged(GpuPlan& plan, const Call& call, const Block* input
             copy(buffers.output, call.output, output_bytes, call.stream);  // a call may leave parts of it as they are
         }
     }
-    enqueue(plan, buffers, call);
+    enqueue(plan, buffers, call, captured);
     if (buffers.output != call.output) copy(call.output, buffers.output, output_bytes, call.stream);
 }
 
@@ -231,6 +234,8 @@ void GpuEndpoint::prepare() {
         std::shared_ptr<Block> block;
         if (size() > 1) staging(user, prepared_staging_bytes, all & ~(std::uint64_t{1} << rank()), what, block);
     }
+    for (std::uint32_t peer = 0; peer < size(); ++peer)
+        if (peer != rank()) transfer_program(peer);
 }
 
 // Offers the memory into which a large call copies buffers that cannot be shared.

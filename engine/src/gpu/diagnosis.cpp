@@ -111,7 +111,7 @@ std::string GpuEndpoint::describe() {
     if (const std::unique_lock calls(calls_, std::try_to_lock); !calls)
         text += "; a thread is inside a call (it holds the lock of calls)";
     if (endpoint_.broken()) text += "; the communicator is broken";
-    text += idle_ ? "; the service thread sleeps" : "; the service thread works, or hangs in the driver";
+    text += asleep_ ? "; the service thread sleeps" : "; the service thread works, or hangs in the driver";
     text += "\n";
     for (std::uint32_t peer = 0; peer < size(); ++peer) {
         const BoardHead& head = board_->head(peer);

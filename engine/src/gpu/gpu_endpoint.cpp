@@ -37,7 +37,8 @@ GpuEndpoint::GpuEndpoint(std::shared_ptr<const Driver> driver, Endpoint& endpoin
     : device_(std::make_shared<DeviceContext>(std::move(driver), options.device)), driver_(device_->driver()),
       endpoint_(endpoint), queue_(queue), options_(options), layout_(options.most),
       scratch_at_(rounded_up(layout_.bytes(options.blocks + 2), scratch_alignment)), states_(size(), 0),
-      counters_(size()), lanes_(2 * std::size_t{size()}), announced_(remembered), lane_watches_(lanes_.size()) {
+      counters_(size()), lanes_(2 * std::size_t{size()}), transfer_programs_(size()), announced_(remembered),
+      lane_watches_(lanes_.size()) {
     if (size() > options.most || options.most > most_ranks || options.blocks < 1)
         throw std::invalid_argument("impossible options of a GPU endpoint");
     const CurrentContext current = device_->enter();
@@ -59,6 +60,7 @@ GpuEndpoint::GpuEndpoint(std::shared_ptr<const Driver> driver, Endpoint& endpoin
     states_[rank()] = memory_.address();
     registry_ = std::make_unique<Registry>(driver_, options.device, endpoint, *board_);
     mappings_ = std::make_unique<Mappings>(driver_, endpoint, *board_);
+    if (options.kernel_mode) residence_ = std::make_unique<GpuEventHandle>(driver_);
     batch_.reserve(4 * std::size_t{size()} + 8);
 }
 
@@ -92,6 +94,7 @@ void GpuEndpoint::connect(const std::vector<std::string>& all) {
         driver_.check(driver_.functions().ipc_open_mem_handle(&states_[peer], shared.handle, cuda::lazy_peer_access),
                       "cuIpcOpenMemHandle");
     }
+    if (size() > 1) watcher_ = endpoint_.start_thread([this] { watch_for_deaths(); });
     thread_ = endpoint_.start_thread([this] { serve(); });
     described_ = std::make_unique<Described>(*this);
 }
@@ -224,18 +227,22 @@ void GpuEndpoint::close() {
         const CurrentContext current = device_->enter();
         const CaptureAllowance allowance(driver_);
         const bool idle = !thread_.joinable() || wait_until_idle();
-        stopping_ = true;
-        board_->wake(rank());
-        if (thread_.joinable()) thread_.join();
+        end_threads();
         if (idle)
             release();
         else
             leak();
     } catch (const DriverError&) {  // the driver has gone, and with it everything
-        stopping_ = true;
-        board_->wake(rank());
-        if (thread_.joinable()) thread_.join();
+        end_threads();
     }
+}
+
+void GpuEndpoint::end_threads() {
+    Residents::of_process().leave(this);
+    stopping_ = true;
+    board_->wake(rank());
+    for (std::thread* const thread : {&thread_, &watcher_})
+        if (thread->joinable()) thread->join();
 }
 
 // Keeps what a running kernel may access. To free it would wait for the kernel.
@@ -263,6 +270,7 @@ void GpuEndpoint::release() {
     for (const cuda::Stream stream : retired_streams_) functions.stream_destroy(stream);
     retired_streams_.clear();
     mark_.reset();
+    residence_.reset();
     registry_->withdraw_all();
     mappings_->close_all();
     for (std::uint32_t peer = 0; peer < size(); ++peer)

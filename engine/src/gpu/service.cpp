@@ -37,7 +37,7 @@ void GpuEndpoint::serve() {
         while (!stopping_) {
             const std::uint32_t seen = bell.load(std::memory_order_acquire);
             mappings_->open_offers();
-            end_kernels_of_the_dead();
+            report_the_dead();
             Clock::time_point now = Clock::now();
             if (now >= next_look) {
                 look();
@@ -53,19 +53,37 @@ void GpuEndpoint::serve() {
                 // To close memory may wait for kernels, and they for peers, and those for this thread.
                 if (lock && !has_work()) mappings_->close_withdrawn();
             }
-            idle_ = true;
             const bool idle = !has_work() && !captured_ && !(endpoint_.broken() && !aborted_);
-            idle_ = idle;
             now = Clock::now();
-            Nanoseconds nap = idle ? sweep_every : std::max<Nanoseconds>(next_look - now, milliseconds(1));
-            if (size() > 1) nap = std::min(nap, look_for_deaths_every);
+            // Short enough that a call need not wake this thread, which would cost it a microsecond or more.
+            const Nanoseconds nap = idle ? look_every : std::max<Nanoseconds>(next_look - now, milliseconds(1));
+            asleep_ = true;
             if (!stopping_) futex_wait(bell, seen, nap);
+            asleep_ = false;
         }
     } catch (const DriverError& error) {
         try {
             report_driver(error);
         } catch (const Failure&) {  // told to all ranks
         }
+    }
+}
+
+// Runs in another thread, which never calls the driver: a call of the driver may wait for kernels, and those for a rank
+// that has died, or has left a communicator that is broken.
+void GpuEndpoint::watch_for_deaths() {
+    std::atomic<std::uint32_t>& bell = board_->head(rank()).bell;
+    std::uint64_t known = 0;  // bit r: rank r has died
+    while (!stopping_) {
+        const std::uint32_t seen = bell.load(std::memory_order_acquire);
+        for (std::uint32_t peer = 0; peer < size(); ++peer) {
+            if (peer == rank() || (known >> peer & 1) != 0 || !board_->has_died(peer)) continue;
+            known |= std::uint64_t{1} << peer;
+            set_abort_words({peer});
+            board_->wake(rank());  // the service thread reports it
+        }
+        if (endpoint_.broken()) set_abort_words({});
+        if (!stopping_) futex_wait(bell, seen, look_for_deaths_every);
     }
 }
 
@@ -127,8 +145,8 @@ std::vector<std::uint32_t> GpuEndpoint::lost_ranks() const {
     return lost;
 }
 
-// Ends the kernels of ranks that were killed, at once, and reports the loss if a call waits for them.
-void GpuEndpoint::end_kernels_of_the_dead() {
+// Reports that ranks were killed, if a call waits for them; their kernels and those that wait for them have been ended.
+void GpuEndpoint::report_the_dead() {
     bool found = false;
     for (std::uint32_t peer = 0; peer < size(); ++peer) {
         if (peer == rank() || !board_->has_died(peer)) continue;
@@ -137,7 +155,6 @@ void GpuEndpoint::end_kernels_of_the_dead() {
         found = true;
     }
     if (!found) return;
-    set_abort_words(known_dead_);
     dead_ = static_cast<int>(known_dead_.front());
     const Clock::time_point until = Clock::now() + longest_report;
     while (options_.kernel_mode && word(offsetof(Mailbox, fault)) == Mailbox::none && Clock::now() < until)

@@ -17,8 +17,7 @@ namespace unisono::gpu {
 namespace {
 
 constexpr std::uint64_t tile_bytes = 8192;  // of one thread block
-constexpr std::size_t most_programs = 4096;
-constexpr int type_shift = 43;  // an entry has 48 bits
+constexpr int type_shift = 43;              // an entry has 48 bits
 
 std::uint64_t short_label(DType dtype, std::uint64_t count) {
     return static_cast<std::uint64_t>(dtype) << type_shift | (count & ((std::uint64_t{1} << type_shift) - 1));
@@ -29,17 +28,19 @@ std::uint64_t fingerprint_of(std::uint32_t tag, std::uint64_t label) {
     return tag | mixed >> 48 << 32;
 }
 
-// A program with one step and one move: from the peer's input to the output of this rank.
-std::vector<std::uint32_t> copying_program(std::uint32_t rank, std::uint32_t peer, std::uint32_t size,
-                                           std::uint64_t bytes) {
-    const auto low = static_cast<std::uint32_t>(bytes), high = static_cast<std::uint32_t>(bytes >> 32);
+// Where a copying program has the bytes of a segment and of its move.
+constexpr std::uint64_t segment_bytes_at = 16, move_bytes_at = 56;
+
+// A program with one step and one move: from the peer's input to the output of this rank. The stream of a message
+// writes its bytes into it.
+std::vector<std::uint32_t> copying_program(std::uint32_t rank, std::uint32_t peer, std::uint32_t size) {
     const std::uint64_t contacts = std::uint64_t{1} << peer;
     std::vector<std::uint32_t> words{0,
                                      1,
                                      1,
                                      0,
-                                     low,
-                                     high,
+                                     0,
+                                     0,  // the bytes of a segment
                                      static_cast<std::uint32_t>(contacts),
                                      static_cast<std::uint32_t>(contacts >> 32),
                                      0,
@@ -48,8 +49,8 @@ std::vector<std::uint32_t> copying_program(std::uint32_t rank, std::uint32_t pee
                                      18,  // the step: no waits, one move, no signals
                                      1 | 1 << 8,
                                      0,
-                                     low,
-                                     high,
+                                     0,
+                                     0,  // the bytes of the move
                                      0,
                                      0,  // the move: one source, one destination
                                      peer | 0 << 16,
@@ -73,30 +74,33 @@ std::uint32_t GpuEndpoint::transfer_record(bool sending, std::uint32_t peer) con
     return options_.blocks + (upwards ? 0 : 1);
 }
 
-// Returns a loaded kernel that copies elements of a type.
+// Returns a kernel that copies elements of a type, or else bytes. It is loaded already, for the same reason as below.
 const Kernel& GpuEndpoint::copying_kernel(DType dtype) const {
-    const std::string prefix = std::string(dtype_names[static_cast<std::size_t>(dtype)]) + ".";
-    const auto found = kernels_.lower_bound(prefix);
-    if (found == kernels_.end() || !found->first.starts_with(prefix))
-        throw std::invalid_argument("no kernel '" + prefix + "*' is loaded");
-    return found->second;
+    for (const DType type : {dtype, DType::uint8}) {
+        const std::string prefix = std::string(dtype_names[static_cast<std::size_t>(type)]) + ".";
+        const auto found = kernels_.lower_bound(prefix);
+        if (found != kernels_.end() && found->first.starts_with(prefix)) return found->second;
+    }
+    throw std::invalid_argument("no kernel that copies bytes is loaded");
 }
 
-cuda::Address GpuEndpoint::transfer_program(std::uint32_t peer, std::uint64_t bytes) {
-    if (transfer_programs_.size() >= most_programs) {
-        const auto is_over = [&](std::uint32_t other) {
-            return word(progress_offset(false, other) + 4) == lane(false, other).enqueued;
-        };
-        for (std::uint32_t other = 0; other < size(); ++other)  // transfers that may use a program
-            endpoint_.wait([&] { return is_over(other); }, {other, 0, deadline_after(std::chrono::hours(1)), false});
-        transfer_programs_.clear();
-    }
-    auto& program = transfer_programs_[{peer, bytes}];
+// Returns the program that copies a peer's messages. It exists before the first message: to make it may wait for the
+// device, and the device for a message that this rank will send after this one.
+cuda::Address GpuEndpoint::transfer_program(std::uint32_t peer) {
+    auto& program = transfer_programs_[peer];
     if (!program) {
-        const auto words = copying_program(rank(), peer, size(), bytes);
+        const auto words = copying_program(rank(), peer, size());
         program = programs_->place(words.data(), words.size() * 4, stream_->handle());
     }
     return program->address;
+}
+
+// Returns whether a message of this rank is not over.
+bool GpuEndpoint::transfers_run() {
+    for (std::uint32_t peer = 0; peer < size(); ++peer)
+        for (const bool sending : {true, false})
+            if (lane(sending, peer).enqueued != word(progress_offset(sending, peer) + 4)) return true;
+    return false;
 }
 
 void GpuEndpoint::transfer(const GpuTransfer& made, cuda::Stream stream, Nanoseconds timeout) {
@@ -120,12 +124,16 @@ void GpuEndpoint::transfer(const GpuTransfer& made, cuda::Stream stream, Nanosec
             const std::uint64_t contact = std::uint64_t{1} << peer;
             // Each peer has its part of the memory that is prepared for copies.
             const std::uint64_t part = std::bit_floor(prepared_staging_bytes / (size() - 1));
-            block = registry_->find_or_add(address, bytes);
-            registry_->take_answers(*block);
-            if (bytes > part) registry_->await(*block, contact, what);
-            if (!block->is_open_to(contact)) {
+            // To offer memory may wait for the device, and so for other messages.
+            const bool offers = bytes > part || registry_->find(address, bytes) != nullptr || !transfers_run();
+            if (offers) {
+                block = registry_->find_or_add(address, bytes);
+                registry_->take_answers(*block);
+                if (bytes > part) registry_->await(*block, contact, what);
+            }
+            if (!block || !block->is_open_to(contact)) {
                 staged = true;
-                if (!block->shareable) staged_.fetch_add(1, std::memory_order_relaxed);
+                if (block && !block->shareable) staged_.fetch_add(1, std::memory_order_relaxed);
                 if (bytes <= part)
                     address = staging(sends, prepared_staging_bytes, contact, what, block) +
                               part * (peer < rank() ? peer : peer - 1);
@@ -133,6 +141,7 @@ void GpuEndpoint::transfer(const GpuTransfer& made, cuda::Stream stream, Nanosec
                     address = staging(2 + peer, bytes, contact, what, block);
             }
         }
+        const cuda::Address program = made.sending ? 0 : transfer_program(peer);
         const std::uint64_t progress = progress_offset(made.sending, peer);
         keep_order(used.order, stream, [&] { return word(progress + 4) == used.enqueued; });
         if (staged) copy(address, made.address, bytes, stream);
@@ -148,7 +157,6 @@ void GpuEndpoint::transfer(const GpuTransfer& made, cuda::Stream stream, Nanosec
             ++counters.sent;
             ++counters.received;
         }
-        wake_service();
         const cuda::Address theirs = state(peer) + layout_.signal(record, rank());
         const cuda::Address ours = memory_.address() + layout_.signal(record, peer);
         write_32(mapped_->address() + progress, used.enqueued);
@@ -158,10 +166,12 @@ void GpuEndpoint::transfer(const GpuTransfer& made, cuda::Stream stream, Nanosec
             wait_32(ours, counters.received);
         } else {
             wait_32(ours, counters.received);
+            write_64(program + segment_bytes_at, bytes);
+            write_64(program + move_bytes_at, bytes);
             issue(stream);
             LaunchParameter parameter = empty_parameter();
             LaunchHead& head = parameter.head();
-            head.program = transfer_program(peer, bytes);
+            head.program = program;
             head.mailbox = mapped_->address() + transfer_mailbox_at;
             head.output = address;
             head.record = record;

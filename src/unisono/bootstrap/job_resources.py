@@ -1,4 +1,4 @@
-"""The memory of a job on one host, and the configuration that all of its ranks share.
+"""The memory of a job on one host, and its other resources.
 
 Each rank has a staging area (between hosts, one per track) for the messages of its collectives, so the shared memory
 grows with the number of ranks and not with its square. Send and recv have a few small slots for each pair of ranks
@@ -8,49 +8,19 @@ that uses them. Pages are allocated when they are first touched.
 from __future__ import annotations
 
 import os
-import secrets
 import threading
-import time
 import weakref
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from unisono import _engine
 from unisono.bootstrap import messages
 from unisono.bootstrap.host_clock import HostClock
-from unisono.compiler.geometry import DEPTH as DEPTH
-from unisono.compiler.geometry import STAGING_BYTES as STAGING_BYTES
-from unisono.compiler.geometry import TRACKS_BETWEEN_HOSTS
-from unisono.costs.rates import rates_for
+from unisono.bootstrap.job_config import TRANSFER_BYTES
+from unisono.compiler.geometry import DEPTH, TRACKS_BETWEEN_HOSTS
 from unisono.errors import CommError, UsageError
 
 SMALLEST_STAGING_BYTES = 64 * 1024
-TRANSFER_BYTES = 32 * 1024
-MEASURE = -1.0  # a link rate
 SPARE_NUMBER = 1  # of the spare duplicate of a first communicator, counted from the number of that communicator
-
-# The measured table of algorithms, in the form in which it is stored (comm/tables.py):
-# {"all_reduce": {"4": [[0, "naive"], [16384, "direct"]]}}
-Table = dict[str, dict[str, list[list[Any]]]]
-# The data by which a job chooses its algorithms: the "table", and the "rates" of the network, or "by_ranks", those
-# for several numbers of ranks (comm/machine.py); "network" is that of ``connect(network=)``. Each may be absent.
-Tuning = dict[str, Any]
-
-
-@dataclass
-class JobConfig:
-    """The configuration of a job, which rank 0 determines."""
-
-    staging_bytes: int
-    oversubscribed: bool  # more ranks than cores
-    spare_cores: bool = False  # two cores for each rank
-    table: Table = field(default_factory=dict)
-    token: str = ""  # different for every rendezvous
-    met_ns: int = 0  # the time of the rendezvous
-    link_rate: float = 0.0  # bytes per second of the links between hosts; 0: not known, MEASURE: to be measured
-    rates: dict[str, float] = field(default_factory=dict)  # of the network, where they are not the default
-    network: dict[str, Any] = field(default_factory=dict)  # costs/network_model.py; empty: this machine
 
 
 class Geometry(NamedTuple):
@@ -184,32 +154,6 @@ class JobResources:
     def descriptor(self) -> int:
         """The descriptor of the shared memory."""
         return self.memory.descriptor
-
-
-def own_resources() -> dict[str, list[int]]:
-    """Return the resources of this rank, from which the configuration of the job is determined."""
-    return {"cores": sorted(os.sched_getaffinity(0))}
-
-
-def job_config(
-    resources: Sequence[Sequence[dict[str, Any]]], staging_bytes: int, tuning: Tuning, link_rate: float = 0.0
-) -> dict[str, Any]:
-    """Return the configuration of a job, given the resources of its ranks, by host.
-
-    Ranks choose an algorithm by the configuration, so it is the same on all hosts: the one with the fewest cores for
-    each rank counts.
-    """
-    cores = [(len({core for rank in ranks for core in rank["cores"]}), len(ranks)) for ranks in resources]
-    oversubscribed = any(count < ranks for count, ranks in cores)
-    spare_cores = all(2 * ranks <= count for count, ranks in cores)
-    token, met_ns = secrets.token_hex(8), time.monotonic_ns()
-    table, rates = tuning.get("table", {}), rates_for(tuning, max(ranks for _, ranks in cores))
-    network = tuning.get("network", {})
-    if oversubscribed and not network:  # which states the costs of its ranks
-        rates["ranks_per_core"] = max(ranks / count for count, ranks in cores)
-    return asdict(
-        JobConfig(staging_bytes, oversubscribed, spare_cores, table, token, met_ns, link_rate, rates, network)
-    )
 
 
 def create_memory(size: int, geometry: Geometry, rank: int) -> int:

@@ -18,18 +18,15 @@ from unisono.bootstrap.environment import JobTrace, RankIdentity
 from unisono.bootstrap.fault_log import open_fault_log
 from unisono.bootstrap.host_clock import HostClock
 from unisono.bootstrap.hosts import HostMap, single_host
+from unisono.bootstrap.job_config import JobConfig, Tuning, job_config, own_resources
 from unisono.bootstrap.job_resources import (
     SPARE_NUMBER,
     CourierOffer,
     Geometry,
-    JobConfig,
     JobResources,
     SharedCourier,
-    Tuning,
     create_memory,
     geometry_for,
-    job_config,
-    own_resources,
     shared_bytes,
 )
 from unisono.bootstrap.rendezvous import Rendezvous, RendezvousHooks, meet

@@ -9,15 +9,8 @@ from unisono import _engine
 from unisono.bootstrap import network_messages, ucx_search
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.hosts import HostMap
-from unisono.bootstrap.job_resources import (
-    CourierOffer,
-    JobConfig,
-    Tuning,
-    create_memory,
-    geometry_for,
-    job_config,
-    own_resources,
-)
+from unisono.bootstrap.job_config import JobConfig, Tuning, job_config, own_resources
+from unisono.bootstrap.job_resources import CourierOffer, create_memory, geometry_for
 from unisono.bootstrap.membership import Link, join_memory
 from unisono.bootstrap.network_client import Resolve, resolve
 from unisono.bootstrap.network_options import TCP, UCX_PATH, NetworkPlan, join_port

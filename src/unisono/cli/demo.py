@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import textwrap
 import time
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 
+from unisono import native_engine
 from unisono.algorithms import BUILT_IN, find
-from unisono.cli import arguments, demo_on_ranks, demo_prediction, demo_training
+from unisono.cli import arguments, demo_training
 from unisono.cli.output import console, print_json, print_table
 from unisono.cli.show import data_tables, play_example, print_legend
 from unisono.collectives import all_reduce
@@ -48,31 +50,17 @@ def run(args: argparse.Namespace) -> int:
             prove(algorithm.schedule(size))
             proofs += 1
     all_s = time.perf_counter() - began
-    rows = demo_on_ranks.run_all()
-    predictions = demo_prediction.run()
-    right = whole == direct and not any(row.wrong for row in rows)
+    right = whole == direct
+    native: _Native | None = _Native() if native_engine.is_installed() else None
 
     if args.json:
         training = demo_training.run()
+        measured = {"missing": _left_out(), "runs": [], "predictions": []} if native is None else native.as_data()
+        right = right and (native is None or native.right)
         print_json({
             "reduce_scatter": [part.tolist() for part in parts if part is not None], "then_all_gather": whole,
             "all_reduce": direct, "proof": proof.as_dict(), "proofs": proofs, "seconds": round(one_s + all_s, 3),
-            "ranks": demo_on_ranks.RANKS,
-            "runs": [
-                {
-                    "collective": row.collective.name, "algorithm": row.algorithm, "time_us": row.time_s * 1e6,
-                    "algbw": row.algbw, "busbw": row.busbw, "wrong": row.wrong,
-                }
-                for row in rows
-            ],
-            "predictions": [
-                {
-                    "algorithm": each.algorithm, "bytes": demo_prediction.NBYTES, **each.predicted._asdict(),
-                    "simulated_s": each.simulated_s, "measured_s": each.measured_s, "error": each.error,
-                }
-                for each in predictions
-            ],
-            "training": training._asdict(),
+            **measured, "training": training._asdict(),
         })  # fmt: skip
         return 0 if right and training.right else 1
     out = console()
@@ -95,22 +83,66 @@ def run(args: argparse.Namespace) -> int:
         f"rank ({proof.bandwidth_ratio:.2f}× the bound); proved in {one_s:.3f} s"
     )
     out.print(f"   all {len(BUILT_IN)} built-in algorithms on 1 to {LARGEST} ranks: {proofs} proofs in {all_s:.1f} s")
-    out.print(
-        f"\n[bold]4. Run.[/] All eight collectives on {demo_on_ranks.RANKS} real processes, each result compared "
-        "with that of the player:"
-    )
-    print_table(out, demo_on_ranks.table_of(rows))
-    out.print("   every element is right" if right else "   [red]some elements are wrong[/]")
-    out.print(
-        "\n[bold]5. Predict.[/] A second of other calls shows how fast this machine is; the times of these "
-        "follow from their programs:"
-    )
-    print_table(out, demo_prediction.table_of(predictions))
-    right = _train(out) and right
-    out.print(
-        "\nNext: [cyan]source .venv/bin/activate[/], then [cyan]unisono show ring -n 5 --data[/]; see docs/tour.md"
-    )
+    if native is None:
+        out.print("\n[bold]4. Run, 5. Predict and measure, 6. Train.[/]")
+        out.print(f"   left out: {_left_out()}", soft_wrap=True)
+    else:
+        native.show(out)
+        right = _train(out) and native.right
+    is_source = (demo_training.ROOT / "Makefile").is_file()
+    first = "[cyan]source .venv/bin/activate[/], then " if is_source else ""
+    out.print(f"\nNext: {first}[cyan]unisono show ring -n 5 --data[/]; see docs/tour.md")
     return 0 if right else 1
+
+
+class _Native:
+    """The parts of the demo that execute on real ranks."""
+
+    def __init__(self) -> None:
+        from unisono.cli import demo_on_ranks, demo_prediction  # they need the engine
+
+        self.on_ranks, self.prediction = demo_on_ranks, demo_prediction
+        self.rows = demo_on_ranks.run_all()
+        self.predictions = demo_prediction.run()
+        self.right = not any(row.wrong for row in self.rows)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the results as plain data."""
+        return {
+            "ranks": self.on_ranks.RANKS,
+            "runs": [
+                {
+                    "collective": row.collective.name, "algorithm": row.algorithm, "time_us": row.time_s * 1e6,
+                    "algbw": row.algbw, "busbw": row.busbw, "wrong": row.wrong,
+                }
+                for row in self.rows
+            ],
+            "predictions": [
+                {
+                    "algorithm": each.algorithm, "bytes": self.prediction.NBYTES, **each.predicted._asdict(),
+                    "simulated_s": each.simulated_s, "measured_s": each.measured_s, "error": each.error,
+                }
+                for each in self.predictions
+            ],
+        }  # fmt: skip
+
+    def show(self, out: Console) -> None:
+        """Print the results."""
+        out.print(
+            f"\n[bold]4. Run.[/] All eight collectives on {self.on_ranks.RANKS} real processes, each result compared "
+            "with that of the player:"
+        )
+        print_table(out, self.on_ranks.table_of(self.rows))
+        out.print("   every element is right" if self.right else "   [red]some elements are wrong[/]")
+        out.print(
+            "\n[bold]5. Predict.[/] A second of other calls shows how fast this machine is; the times of these "
+            "follow from their programs:"
+        )
+        print_table(out, self.prediction.table_of(self.predictions))
+
+
+def _left_out() -> str:
+    return str(native_engine.missing().message)
 
 
 def _train(out: Console) -> bool:

@@ -9,7 +9,7 @@ import os
 from typing import Any, NamedTuple
 
 from unisono.algorithms import find
-from unisono.bootstrap.job_resources import STAGING_BYTES
+from unisono.bootstrap.job_config import STAGING_BYTES
 from unisono.cli.output import table
 from unisono.collectives import all_reduce
 from unisono.comm.machine import detected_rates

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from unisono import native_engine
 from unisono.cli import messages
 
 EXAMPLE = "examples/train.py"
@@ -44,6 +45,8 @@ def words() -> list[str]:
 
 def missing() -> str:
     """Return the reason why nothing can be trained here; empty if it can."""
+    if not native_engine.is_installed():
+        return native_engine.missing().message
     if find_spec("torch") is None:
         return messages.NO_TORCH()
     if not (ROOT / EXAMPLE).is_file():

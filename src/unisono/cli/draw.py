@@ -20,7 +20,15 @@ from unisono.cli.watchdog import watched
 from unisono.collectives import Words
 from unisono.drawing import messages
 from unisono.drawing.course import course_names
-from unisono.drawing.drawing import SIZE, SIZE_OF_SEVERAL, Drawing, Request, draw_request, presets_are_lessons
+from unisono.drawing.drawing import (
+    SIZE,
+    SIZE_OF_SEVERAL,
+    Drawing,
+    Request,
+    draw_request,
+    picture_kind,
+    presets_are_lessons,
+)
 from unisono.drawing.gallery import write_gallery
 from unisono.drawing.simulated import Conditions
 from unisono.errors import UsageError
@@ -76,7 +84,10 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say where a page goes."""
-    parser.add_argument("-o", dest="output", metavar="FILE", help="write the page to this file")
+    parser.add_argument(
+        "-o", dest="output", metavar="FILE",
+        help="write the page to this file; FILE.svg holds a picture of the step, FILE.gif the animation",
+    )  # fmt: skip
     parser.add_argument("--no-open", action="store_true", help="do not open a browser")
 
 
@@ -134,11 +145,11 @@ def _write(drawing: Drawing, output: str | None, opens: bool, to_stderr: bool) -
     """Write the page and print its path."""
     if output:
         path = drawing.save(output)
-        if opens:
+        if opens and picture_kind(output) is None:
             webbrowser.open(path.resolve().as_uri())
     else:
         path = drawing.show()
-    size = f"{len(drawing.html.encode()) / 1000:.0f} KB"
+    size = f"{path.stat().st_size / 1000:.0f} KB"
     out = console(stderr=to_stderr)
     out.print(f"{escape(drawing.title)}: {escape(str(path))} ({size})", soft_wrap=True)
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 import unisono
+from unisono import native_engine
 from unisono.algorithms import BUILT_IN
-from unisono.cli import arguments, gpu_facts, host_links, messages, on_hosts
+from unisono.cli import arguments, gpu_facts, messages, on_hosts
 from unisono.cli.output import console, print_json, print_table, table
 from unisono.collectives import COLLECTIVES
 from unisono.errors import UsageError
@@ -46,9 +47,11 @@ def run(args: argparse.Namespace) -> int:
         args.hosts = ",".join(names)
         return on_hosts.run_on_hosts(args, ["info", *(["--json"] if args.json else [])])
     if args.in_job:
+        from unisono.cli import host_links  # it needs the engine
+
         return host_links.report(args)
     facts = gather_facts()
-    about_gpus, gpu_texts = gpu_facts.gather()
+    about_gpus, gpu_texts = gpu_facts.gather() if native_engine.is_installed() else ({}, {})
     if args.json:
         print_json({**facts, **about_gpus})
         return 0
@@ -62,8 +65,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def gather_facts() -> dict[str, Any]:
-    """Return the facts about this installation."""
+    """Return the facts about this installation; without the engine, there are none about execution."""
     cache = cache_directory()
+    native = {}
+    if native_engine.is_installed():
+        native = {
+            "shared_memory": _shared_memory(),
+            "transport": messages.TRANSPORT(),
+            "ucx": _ucx(),
+            "tls": _tls(),
+            "interfaces": _interfaces(),
+        }
     return {
         "unisono": unisono.__version__,
         "python": platform.python_version(),
@@ -73,11 +85,7 @@ def gather_facts() -> dict[str, Any]:
         "engine": _engine(),
         "collectives": len(COLLECTIVES),
         "algorithms": len(BUILT_IN),
-        "shared_memory": _shared_memory(),
-        "transport": messages.TRANSPORT(),
-        "ucx": _ucx(),
-        "tls": _tls(),
-        "interfaces": _interfaces(),
+        **native,
         "algorithm_table": _table(),
         "proof_cache": str(cache),
         "cached_proofs": sum(1 for _ in cache.glob("*.json")),
@@ -86,7 +94,7 @@ def gather_facts() -> dict[str, Any]:
 
 def _shared_memory() -> str:
     """Return how much shared memory a communicator takes at most."""
-    from unisono.bootstrap.job_resources import DEPTH, STAGING_BYTES, TRANSFER_BYTES
+    from unisono.bootstrap.job_config import DEPTH, STAGING_BYTES, TRANSFER_BYTES
 
     mib = 1 << 20
     return messages.SHARED_MEMORY(staging=STAGING_BYTES // mib, transfer=DEPTH * TRANSFER_BYTES // 1024)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 import unisono
+from unisono import native_engine
 from unisono.cli import messages
 from unisono.errors import ScheduleError, UnisonoError, UsageError
 from unisono.message import CHINESE, ENGLISH, listed, translated
@@ -32,6 +34,8 @@ VERBS = (
 )
 # Started by other verbs, not by users.
 HIDDEN_VERBS = ("agent",)
+# They start ranks, or measure them. Without the engine, their modules are not imported: they use what only Linux has.
+NATIVE_VERBS = ("run", "bench", "tune", "agent")
 
 
 def parser(verb: str | None = None) -> argparse.ArgumentParser:
@@ -44,6 +48,9 @@ def parser(verb: str | None = None) -> argparse.ArgumentParser:
     commands.add_argument("--version", action="version", version=f"unisono {unisono.__version__}")
     verbs = commands.add_subparsers(metavar="verb")
     for name in (verb,) if verb in (*VERBS, *HIDDEN_VERBS) else VERBS:
+        if name in NATIVE_VERBS and not native_engine.is_installed():
+            verbs.add_parser(name, help="needs the native engine, which is not installed")
+            continue
         importlib.import_module(f"unisono.cli.{name}").add_parser(verbs)
     return commands
 
@@ -55,9 +62,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     `unisono run` returns the exit code of the program.
     """
     words = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="backslashreplace")  # a pipe on Windows cannot encode every character
     if words and not words[0].startswith("-") and words[0] not in (*VERBS, *HIDDEN_VERBS):
         _report("UsageError", translated(_unknown(words[0]), _language(words)))
         return 2
+    if words and words[0] in NATIVE_VERBS and not native_engine.is_installed():
+        error = native_engine.missing(native_engine.CALL(name=f"`unisono {words[0]}`"))
+        _report(type(error).__name__, error.text(_language(words)))
+        return 3
     commands = parser(words[0] if words else None)
     args = commands.parse_args(words)
     if not hasattr(args, "run"):

@@ -11,12 +11,15 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from unisono.cli import messages
-from unisono.cli.run import TLS_FILES, add_tls, tls_of
-from unisono.comm.communicator import Communicator
+from unisono.cli.tls_options import TLS_FILES, add_tls, tls_of
 from unisono.errors import CommError, UsageError
 from unisono.launch.limits import RANKS_PER_CORE
+
+if TYPE_CHECKING:
+    from unisono.comm.communicator import Communicator
 
 CONNECT_TIMEOUT_S = 30.0
 LAUNCHER_OPTIONS = ("ssh", "rendezvous")

@@ -10,21 +10,16 @@ import sys
 from pathlib import Path
 
 from unisono.bootstrap.network_options import check_transport
-from unisono.bootstrap.tls import Tls
 from unisono.cli import arguments
+from unisono.cli.tls_options import TLS_FILES, add_tls, tls_of
 from unisono.errors import UsageError
 from unisono.launch import messages
 from unisono.launch.host_list import parse_hosts
 from unisono.launch.limits import RANKS_PER_CORE
 from unisono.launch.outcome import Outcome
 from unisono.launch.run import launch, no_prefix, plain_prefix
-from unisono.message import Message, listed
+from unisono.message import Message
 
-TLS_FILES = {
-    "certificate": "the certificate of the host",
-    "key": "the private key of the host's certificate",
-    "authority": "the certificate of the authority that has signed the certificates of all hosts",
-}
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright_magenta", "bright_green")
 
 
@@ -84,14 +79,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.set_defaults(run=run)
 
 
-def add_tls(parser: argparse._ActionsContainer) -> None:
-    """Add the options that name the files of TLS."""
-    for name, meaning in TLS_FILES.items():
-        parser.add_argument(
-            f"--tls-{name}", metavar="FILE", help=f"for TLS: {meaning}, at the same path on every host"
-        )
-
-
 def run(args: argparse.Namespace) -> int:
     """Run the program on all ranks."""
     command = _command(args)
@@ -137,17 +124,6 @@ def _run_on_hosts(args: argparse.Namespace, command: list[str]) -> int:
         test = f"{ssh} {host} {sys.executable} -m unisono info"
         print(messages.HOST_LOST(host=host, code=code, command=test), file=sys.stderr)
     return outcome.code
-
-
-def tls_of(args: argparse.Namespace) -> Tls | None:
-    """Return the files of TLS that the arguments name; UsageError if some of them are missing."""
-    files = {name: getattr(args, f"tls_{name}") for name in TLS_FILES}
-    missing = [f"--tls-{name}" for name, path in files.items() if path is None]
-    if len(missing) == len(files):
-        return None
-    if missing:
-        raise UsageError(messages.TLS_FILES_MISSING(missing=listed(missing)))
-    return Tls(**files)
 
 
 def _trace_folder(name: str) -> Path:

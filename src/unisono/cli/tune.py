@@ -172,7 +172,7 @@ def calibrating_calls(budget_s: float) -> dict[int, list[MeasuredCall]]:
 
 def rates_from_calls(calls: Sequence[MeasuredCall], size: int, cores: int) -> Rates:
     """Return the rates with which the predicted times of some calls on one host are closest to the measured ones."""
-    from unisono.bootstrap.job_resources import STAGING_BYTES
+    from unisono.bootstrap.job_config import STAGING_BYTES
     from unisono.comm.measured_calls import samples_of
     from unisono.costs.calibration import fit_rates
 

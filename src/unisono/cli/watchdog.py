@@ -1,7 +1,8 @@
 """Stops code of a user that runs forever; only a signal can stop a loop that never yields.
 
 While code is watched, a timer ticks once a second; ten ticks without a pause mean that the code does not end. Pausing
-and resuming the watch costs one assignment, so that programs of many steps are not slowed down.
+and resuming the watch costs one assignment, so that programs of many steps are not slowed down. Windows has no such
+timer: there, only Ctrl-C stops the code.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _tick(*_: object) -> None:
 def watched(problem: str) -> Iterator[Watch]:
     """Watch the code in the body. A signal can stop only the main thread: other threads are not watched."""
     watch = Watch(problem)
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield watch
         return
     if not _watches:

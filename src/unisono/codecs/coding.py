@@ -1,4 +1,7 @@
-"""Encodes arrays to bytes and decodes them: with the loops of the engine, and CUDA arrays on their device."""
+"""Encodes arrays to bytes and decodes them: with the loops of the engine, and CUDA arrays on their device.
+
+Without the engine, the reference in numpy takes the place of its loops: the same bytes, more slowly.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from numpy.typing import NDArray
 from unisono.codecs import messages
 from unisono.codecs.arrays import cuda_coding, floats_of, is_on_cuda
 from unisono.codecs.codec import Codec, find
-from unisono.errors import UsageError
+from unisono.errors import EngineMissing, UsageError
 
 try:
-    from unisono import _engine
-except ImportError:  # a checkout without the extension, where simulations still need the records of codecs
-    _engine = None  # type: ignore[assignment]
+    from unisono import _engine as loops
+except EngineMissing:
+    from unisono.codecs import reference_loops as loops  # type: ignore[no-redef]
 
 Bytes = NDArray[np.uint8]
 BEST = ""  # the variant of the loops: the best one for this processor
@@ -37,9 +40,9 @@ def encode_floats(values: NDArray[np.float32], codec: Codec) -> Bytes:
     """Return the wire of a flat numpy array."""
     wire = np.empty(codec.wire_bytes(values.size), np.uint8)
     if codec.is_topk:
-        _engine.encode_topk(wire, values.view(np.uint8), codec.kept(values.size))
+        loops.encode_topk(wire, values.view(np.uint8), codec.kept(values.size))
     else:
-        _engine.encode(codec.name, wire, values.view(np.uint8), codec.stochastic, codec.seed, first=0, variant=BEST)
+        loops.encode(codec.name, wire, values.view(np.uint8), codec.stochastic, codec.seed, first=0, variant=BEST)
     return wire
 
 
@@ -57,13 +60,13 @@ def decode(wire: Any, codec: str | Codec, n: int) -> Any:
     if codec.is_topk:
         add_kept(out, wire, codec)
     else:
-        _engine.decode(codec.name, out.view(np.uint8), wire, BEST)
+        loops.decode(codec.name, out.view(np.uint8), wire, BEST)
     return out
 
 
 def add_kept(out: NDArray[np.float32], wire: Bytes, codec: Codec) -> None:
     """Add what top-k kept to an array."""
-    _engine.add_topk(out.view(np.uint8), wire, codec.kept(out.size))
+    loops.add_topk(out.view(np.uint8), wire, codec.kept(out.size))
 
 
 def round_in_place(array: Any, codec: str | Codec) -> None:
@@ -80,7 +83,7 @@ def round_in_place(array: Any, codec: str | Codec) -> None:
         values[:] = decode(encode_floats(values, codec), codec, values.size)
         return
     wire = np.empty(codec.wire_bytes(values.size), np.uint8)
-    _engine.encode_rounding_source(
+    loops.encode_rounding_source(
         codec.name, wire, values.view(np.uint8), codec.stochastic, codec.seed, first=0, variant=BEST
     )
 

@@ -49,8 +49,9 @@ class Communicator(GpuMethods, CollectiveMethods):
     codec, which is used between hosts where the link is slow (``link_rate``). See docs/codecs.md.
 
     Code that builds on a communicator, such as the torch backend, uses ``plan``, ``run``, ``remember``, ``repeat``,
-    ``enqueue``, ``enqueue_transfer``, ``raise_if_broken``, ``broken``, ``token``, ``timeout``, ``check_process``,
-    ``name_ranks``, ``share_programs`` and ``courier_for``, and nothing else behind it.
+    ``enqueue``, ``enqueue_transfer``, ``remember_on_gpu``, ``gpu_table``, ``raise_if_broken``, ``broken``, ``token``,
+    ``timeout``, ``check_process``, ``name_ranks``, ``share_programs`` and ``courier_for``, and nothing else behind
+    it.
     """
 
     rank: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 
 from unisono.bootstrap.environment import JobNetwork, RankIdentity, identity_in_job, job_network
-from unisono.bootstrap.job_resources import STAGING_BYTES
+from unisono.bootstrap.job_config import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.network_options import NetworkOptions, meets_over_network, plan_network
 from unisono.bootstrap.tls import Tls

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -11,14 +10,14 @@ from unisono import collectives
 from unisono.algorithms.declaration import Algorithm
 from unisono.algorithms.host_options import host_options
 from unisono.algorithms.user_files import resolve
-from unisono.bootstrap.job_resources import Table
+from unisono.bootstrap.job_config import Table
 from unisono.codecs import AutoCodec
 from unisono.collectives import Collective
 from unisono.comm.candidates import Variant
 from unisono.comm.codec_agreement import auto_codec_of
 from unisono.comm.codec_choice import choose_codec
 from unisono.comm.explanation import Explanation, explain
-from unisono.comm.machine import load_rates, with_link_rate
+from unisono.comm.machine import load_rates, usable_cores, with_link_rate
 from unisono.comm.network_rates import load_network, network_hosts, rates_of_network
 from unisono.comm.ranking import Ranking
 from unisono.comm.tables import load_table
@@ -97,7 +96,7 @@ def explain_with(
     codec: str | AutoCodec | None = None, link_rate: float | None = None, ranking: Ranking | None = None,
 ) -> Explanation:  # fmt: skip
     """Return the algorithm of a call for given rates and a given table; ``ranking`` replaces that by cost terms."""
-    cores = len(os.sched_getaffinity(0)) if cores is None else cores
+    cores = usable_cores() if cores is None else cores
     most = size if hosts is None else max(map(len, hosts))
     if isinstance(rates, Rates):
         rates = with_link_rate(rates._replace(ranks_per_core=max(1.0, most / cores)), link_rate)

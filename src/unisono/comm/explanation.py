@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from unisono import collectives
 from unisono.algorithms.user_files import WrittenSchedule
-from unisono.bootstrap.job_resources import STAGING_BYTES, Table
+from unisono.bootstrap.job_config import STAGING_BYTES, Table
 from unisono.collectives import Collective
 from unisono.comm import codec_messages, messages
 from unisono.comm.candidates import NO_OPTIONS, Variant, with_options

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from unisono.gpu.connection import GpuSide, GpuStatus
 
 CONNECTION = "GPU connection"  # the text of the calls by which the ranks connect their GPUs
-NO_REDUCTION = NO_WIRE = "none"  # in the names of kernels
 COLLECTIVES = "collectives"  # the stream of asynchronous collectives
 # Messages to different peers and in different directions should not wait for each other, but a GPU serves only a few
 # streams independently (8, unless CUDA_DEVICE_MAX_CONNECTIONS states another number).
@@ -117,7 +116,7 @@ class GpuCalls:
         if peer is None:
             raise UsageError(gpu_messages.ANY_SOURCE())
         assert buffer.device is not None
-        side = self._connect_transfers(dispatcher, buffer.device, sending, buffer.dtype)
+        side = self.connect(dispatcher, buffer.device, name)
 
         def enqueue(stream: int) -> None:
             side.endpoint.transfer(
@@ -127,12 +126,6 @@ class GpuCalls:
         text = f"{name} of {buffer.length} {buffer.dtype} {preposition} rank {peer} with tag {tag}, device=cuda"
         lane = f"{name} {(peer - self._link.rank) % self._link.size % STREAMS_PER_DIRECTION}"
         return self._enqueue(side, enqueue, (buffer.owner,), text, async_op, lane)
-
-    def _connect_transfers(self, dispatcher: Dispatcher, device: int, sending: bool, dtype: str) -> GpuSide:
-        side = self.connect(dispatcher, device, "send" if sending else "recv")
-        if not sending:  # the receiver copies the message
-            side.kernel(dtype, NO_REDUCTION, NO_WIRE)
-        return side
 
     def enqueue(
         self, dispatcher: Dispatcher, request: CallRequest, source: int, out: int, device: int, stream: int,
@@ -148,10 +141,15 @@ class GpuCalls:
         device: int, stream: int, limit_s: float,
     ) -> None:  # fmt: skip
         """Enqueue a message on a stream; for code that builds on a communicator."""
-        side = self._connect_transfers(dispatcher, device, sending, dtype)
+        side = self.connect(dispatcher, device, "send" if sending else "recv")
         nbytes = count * ELEMENT_BYTES[dtype]
         side.endpoint.transfer(sending, peer, tag, address, nbytes, dtype, stream, limit_s)
         self._report_staging(side)
+
+    def remember(self, dispatcher: Dispatcher, request: CallRequest, outside: OutsideCall, device: int) -> None:
+        """Let the fast path repeat a call on tensors like these; for code that builds on a communicator."""
+        side = self.connect(dispatcher, device, request.collective.name)
+        self._remember(side, self.plan(request), outside)
 
     def plan(self, request: CallRequest) -> _engine.GpuPlan:
         """Return the plan of a call, made once for all equal calls; the GPUs are connected."""
@@ -212,7 +210,7 @@ class GpuCalls:
     def _stream(self, side: GpuSide, lane: str) -> int:
         stream = self._streams.get(lane)
         if stream is None:
-            stream = self._streams[lane] = _engine.GpuStream(side.endpoint)
+            stream = self._streams[lane] = _engine.GpuStream(side.endpoint, lane != COLLECTIVES)
         return stream.handle
 
     def _report_staging(self, side: GpuSide) -> None:

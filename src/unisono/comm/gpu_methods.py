@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from unisono import _engine
+from unisono.collectives import OWN
 from unisono.comm.call_request import CallRequest
-from unisono.comm.dispatch import Dispatcher
+from unisono.comm.dispatch import NUMBERS, Dispatcher
+from unisono.comm.gpu_calls import OutsideCall
 
 if TYPE_CHECKING:
     from unisono.gpu.connection import GpuStatus
@@ -41,6 +44,23 @@ class GpuMethods:
         dispatcher.gpu.enqueue_transfer(
             dispatcher, sending, peer, tag, address, count, dtype, device, stream, limit_s
         )  # fmt: skip
+
+    @property
+    def gpu_table(self) -> _engine.GpuTable:
+        """The table of the calls on CUDA tensors that were remembered, which repeats them without any Python code."""
+        return self.dispatcher.gpu.table
+
+    def remember_on_gpu(self, request: CallRequest, out: Any, array: Any, *, device: int) -> None:
+        """Let ``gpu_table`` repeat the call ``request`` on tensors like ``out`` and ``array``.
+
+        They are on the CUDA device with the ordinal ``device``, and must need no preparation. ``array`` is None where
+        the collective has one array. Every rank makes this call, or makes the collective next.
+        """
+        outside = OutsideCall(
+            NUMBERS[request.collective], out, array, request.op, request.root or 0, request.algorithm, None,
+            request.collective.before.others is OWN,
+        )  # fmt: skip
+        self.dispatcher.gpu.remember(self.dispatcher, request, outside, device)
 
     def raise_if_broken(self) -> None:
         """Raise the error of the communicator, if it is broken."""

@@ -32,6 +32,7 @@ class GpuPlans:
     def __init__(self, link: Link, side: GpuSide, forget: Callable[[_engine.GpuPlan], None]) -> None:
         self._rank, self._size = link.rank, link.size
         self._side = side
+        self._rates = KERNEL_RATES if side.agreement.mode == "kernel" else STREAM_RATES
         self._forget = forget  # tells the fast path that a plan was dropped
         self._plans: LeastRecentlyUsed[CallRequest, _engine.GpuPlan] = LeastRecentlyUsed(MOST_PLANS)
         self._proved: LeastRecentlyUsed[ProgramKey, ProvedSchedule] = LeastRecentlyUsed(MOST_PROGRAMS)
@@ -58,7 +59,8 @@ class GpuPlans:
         schedule = made.schedule
         check_blocks(schedule, made.proof, lengths.equal_blocks)
         device = device_plan(
-            made, rank, size, collective, lengths, element, op, codec, request.root, side.agreement.blocks
+            made, rank, size, collective, lengths, element, op, codec, request.root, side.agreement.blocks,
+            rates=self._rates,
         )  # fmt: skip
         text = request.label or label_of(request, schedule.label.partition("/")[2], DEVICE)
         known_to_all = (lengths.input, lengths.output) if lengths.known_to_all else None
@@ -95,9 +97,9 @@ class GpuPlans:
     def _chosen(self, request: CallRequest, rounding: RoundingMode) -> Algorithm:
         """Return the best algorithm known with which all ranks get the same bits."""
         nbytes = sum(request.lengths.input) * ELEMENT_BYTES[request.dtype]
-        rates = KERNEL_RATES if self._side.agreement.mode == "kernel" else STREAM_RATES
         return choose_for_device(
-            request.collective, self._size, request.root, nbytes, rates, lambda schedule: agrees(schedule, rounding)
+            request.collective, self._size, request.root, nbytes, self._rates,
+            lambda schedule: agrees(schedule, rounding),
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unisono.bootstrap.job_resources import MEASURE, JobConfig
+from unisono.bootstrap.job_config import MEASURE, JobConfig
 from unisono.comm import codec_messages as messages
 from unisono.comm.communicator import Communicator
 from unisono.errors import UsageError

@@ -7,6 +7,7 @@ a power of two, because such a short measurement is not exact.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from unisono.bootstrap.job_resources import Tuning
+from unisono.bootstrap.job_config import Tuning
 from unisono.cache_files import Unbelievable, read_record, user_cache, warn_ignored, write_record
 from unisono.comm import messages
 from unisono.comm.tables import load_table
@@ -33,6 +34,13 @@ SLOWEST, FASTEST = 1 / 8, 8  # times that rate
 def machine_path() -> Path:
     """Return the path of the record; a user may delete it at any time."""
     return user_cache() / "machine.json"
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # macOS and Windows
 
 
 def load_rates(ranks: int = 1) -> Rates:

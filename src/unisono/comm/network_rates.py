@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unisono.bootstrap.job_resources import JobConfig, Tuning
+from unisono.bootstrap.job_config import JobConfig, Tuning
 from unisono.comm.machine import load_tuning, with_link_rate
 from unisono.comm.tables import load_table
 from unisono.compiler import Hosts

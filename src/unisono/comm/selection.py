@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from unisono.algorithms.catalogue import algorithms_serving
 from unisono.algorithms.declaration import Algorithm
 from unisono.algorithms.host_options import host_options
-from unisono.bootstrap.job_resources import STAGING_BYTES, Table
+from unisono.bootstrap.job_config import STAGING_BYTES, Table
 from unisono.collectives import Collective
 from unisono.comm import messages
 from unisono.comm.candidates import NO_OPTIONS, Variant, variant_of

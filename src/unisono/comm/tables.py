@@ -12,7 +12,7 @@ from typing import Any
 from unisono import algorithms, collectives
 from unisono.algorithms.declaration import Algorithm
 from unisono.algorithms.host_options import host_options
-from unisono.bootstrap.job_resources import Table
+from unisono.bootstrap.job_config import Table
 from unisono.cache_files import Unbelievable, read_record, user_cache, warn_ignored, write_record
 from unisono.comm import messages
 from unisono.comm.topology import hosts_of, rank_counts

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unisono import collectives
-from unisono.bootstrap.job_resources import Table
+from unisono.bootstrap.job_config import Table
 from unisono.collectives import Collective, barrier
 from unisono.comm import candidates as choice
 from unisono.comm.communicator import Communicator

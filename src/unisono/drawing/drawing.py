@@ -19,6 +19,7 @@ from unisono.collectives import Words
 from unisono.drawing import messages
 from unisono.drawing.course import course_names, find_page, lesson_page
 from unisono.drawing.page import Settings, write_page
+from unisono.drawing.picture import KINDS, page_picture
 from unisono.drawing.runs import is_trace, write_run_page
 from unisono.drawing.scene import MOST_RANKS_ON_STAGE, Scene, on_hosts, outline_of, scene_of
 from unisono.drawing.simulated import Conditions, drawn_alone, networks_for, race
@@ -46,6 +47,8 @@ Calls = tuple[int, int | None]  # numbers of the first and the last call; None: 
 class Drawing:
     """A page. A notebook displays it; ``save`` writes it to a file, ``show`` opens it in a browser.
 
+    ``svg`` and ``gif`` return pictures of it, which ``save`` writes, too.
+
     ``title`` is its title and ``html`` its text. ``failures`` holds the class and the text of the error of each
     program that fails its proof, in the language of the page (English if it has none). For a recorded run,
     ``findings`` says whether a rank was slow, and ``notes`` which parts are not on the page. By default, these three
@@ -63,16 +66,32 @@ class Drawing:
     def save(self, path: str | Path) -> Path:
         """Write the page to the file ``path``, in an existing folder, and return the path.
 
-        UsageError is raised if the file cannot be written.
+        A path that ends with ``.svg`` or ``.gif`` gets the picture of the step, or the animation. UsageError is
+        raised if the file cannot be written.
         """
         target = Path(path)
         if not target.parent.is_dir():
             raise UsageError(messages.NO_FOLDER(path=str(path), folder=str(target.parent)))
         try:
-            target.write_text(self.html, encoding="utf-8")
+            target.write_bytes(page_picture(self.html, kind) if (kind := picture_kind(path)) else self.html.encode())
         except OSError as error:
             raise UsageError(messages.NOT_WRITABLE(path=str(path), reason=error.strerror)) from error
         return target
+
+    def svg(self, theme: str = "light") -> str:
+        """Return a picture of the step at which the page opens, as in ``draw("ring", size=5, step=3).svg()``.
+
+        It is SVG text without scripts, with a title and a caption. ``theme`` is ``light`` or ``dark``. Chromium,
+        Chrome, Edge or Brave must be installed; UsageError is raised if none of them is, or if the page has no stage.
+        """
+        return page_picture(self.html, "svg", theme).decode()
+
+    def gif(self, theme: str = "light") -> bytes:
+        """Return the animation as the bytes of a GIF file, on the same conditions as ``svg``.
+
+        ``theme`` is ``light`` or ``dark``.
+        """
+        return page_picture(self.html, "gif", theme)
 
     def show(self) -> Path:
         """Write the page to a temporary file, open it in the browser, and return the path."""
@@ -89,6 +108,12 @@ class Drawing:
             f'<iframe srcdoc="{html.escape(text, quote=True)}" title="{html.escape(self.title, quote=True)}" '
             f'style="{style}" allow="fullscreen"></iframe>'
         )
+
+
+def picture_kind(path: str | Path) -> str | None:
+    """Return the kind of picture that a file is to hold, by its suffix; None for a page."""
+    suffix = Path(path).suffix.removeprefix(".").lower()
+    return suffix if suffix in KINDS else None
 
 
 @dataclass(frozen=True)

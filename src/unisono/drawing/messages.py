@@ -77,7 +77,7 @@ TOO_MANY_RANKS = Template(
 NO_STEP = Template(
     "drawing.no_step",
     "{label} has no step {step}; expected 1 to {last}, or 0 for the start",
-    "{label} 没有层级 {step}；应为 1 至 {last}，或者 0（开始之前）",
+    "{label} 没有第 {step} 步；应为 1 至 {last}，或者 0（开始之前）",
 )
 NO_RANK = Template(
     "drawing.no_rank",
@@ -92,7 +92,7 @@ VIEW_NOT_A_NUMBER = Template(
 STEP_IN_SIMULATED_TIME = Template(
     "drawing.step_in_simulated_time",
     "step {step}: a page in simulated time has moments, not steps; leave out the step or the network",
-    "层级 {step}：按模拟时间显示的页面只有时刻，没有层级；请去掉 step 或网络",
+    "step {step}：按模拟时间显示的页面只有时刻，没有步；请去掉 step 或网络",
 )
 NO_FOLDER = Template(
     "drawing.no_folder",
@@ -103,6 +103,32 @@ NOT_WRITABLE = Template(
     "drawing.not_writable",
     "{path!r} cannot be written: {reason}; expected the name of a file",
     "无法写入 {path!r}：{reason}；应为文件名",
+)
+WRONG_THEME = Template(
+    "drawing.wrong_theme",
+    "theme={theme!r}; expected 'light' or 'dark'",
+    "theme={theme!r}；应为 'light' 或 'dark'",
+)
+NO_BROWSER = Template(
+    "drawing.no_browser",
+    "no browser that can make a picture was found\n"
+    "  expected: Chromium, Chrome, Edge or Brave; the page paints its picture itself\n"
+    "  hint:     save the page instead (-o page.html), open it in any browser and choose {kind} below the stage",
+    "找不到可用来生成图片的浏览器\n"
+    "  应为：Chromium、Chrome、Edge 或 Brave；图片由页面自己画出\n"
+    "  建议：改为保存页面（-o page.html），用任意浏览器打开，点击画面下方的 {kind}",
+)
+NO_PICTURE = Template(
+    "drawing.no_picture",
+    "this page cannot be saved as {kind}: it has no stage; expected the page of an algorithm, a comparison, or "
+    "simulated time",
+    "此页面无法保存为 {kind}：页面上没有可画的 rank；应为算法、比较或模拟时间的页面",
+)
+BROWSER_TOO_SLOW = Template(
+    "drawing.browser_too_slow",
+    "{browser} did not make the {kind} within {limit_s} s\n"
+    "  hint:     save the page instead (-o page.html), open it and choose {kind} below the stage",
+    "{browser} 在 {limit_s} 秒内没有生成 {kind}\n  建议：改为保存页面（-o page.html），打开后点击画面下方的 {kind}",
 )
 GALLERY_NOT_WRITABLE = Template(
     "drawing.gallery_not_writable",

@@ -31,8 +31,9 @@ STYLES = (
 )  # fmt: skip
 IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.\.?/[\w/]+)\.mjs";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
-# A comment that fills whole lines: a page does not need it.
+# Comments that fill whole lines, empty lines and indentation: a page does not need them.
 COMMENT = re.compile(r"^[ ]*(?://[^\n]*|/\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
+INDENTATION = re.compile(r"^[ \n]+", re.MULTILINE)
 WITHOUT_SCRIPT = "This page draws with JavaScript, which is switched off. 本页面需要启用 JavaScript。"
 
 
@@ -69,7 +70,8 @@ def write_page(
     """
     chosen = settings or Settings()
     data = {"scenes": scenes, "settings": chosen.as_dict(), "home": chosen.home, "simulated": simulated, "race": race}
-    return fill_template("page.html", title, data, script("main"))
+    kind = "simulated" if simulated else "compare" if race or len(scenes) > 1 else "algorithm"
+    return fill_template("page.html", title, data, script(f"{kind}/page"))
 
 
 def fill_template(name: str, title: str, data: Mapping[str, Any], program: str) -> str:
@@ -78,7 +80,7 @@ def fill_template(name: str, title: str, data: Mapping[str, Any], program: str) 
     written = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     parts = {
         "title": html.escape(title),
-        "style": "\n".join(without_comments(asset(f"{name}.css")) for name in STYLES),
+        "style": "\n".join(shortened(asset(f"{name}.css")) for name in STYLES),
         "data": written,
         "script": program,
         "without_script": WITHOUT_SCRIPT,
@@ -87,9 +89,12 @@ def fill_template(name: str, title: str, data: Mapping[str, Any], program: str) 
     return filled.encode(errors="replace").decode()  # text of a user may hold lone surrogates
 
 
-def without_comments(text: str) -> str:
-    """Return a script or a style sheet without the comments that fill whole lines."""
-    return COMMENT.sub("", text)
+def shortened(text: str) -> str:
+    """Return a script or a style sheet without comments that fill whole lines, and without indentation.
+
+    A text in a script must not extend over several lines.
+    """
+    return INDENTATION.sub("", COMMENT.sub("", text))
 
 
 @cache
@@ -136,4 +141,4 @@ def _with_its_imports(name: str) -> str:
     def bind(match: re.Match[str]) -> str:
         return f"const {match[1]} = {scope_name(_resolved(name, match[2]))};"
 
-    return EXPORT.sub(r"\1", IMPORT.sub(bind, without_comments(asset(f"{name}.mjs"))))
+    return EXPORT.sub(r"\1", IMPORT.sub(bind, shortened(asset(f"{name}.mjs"))))

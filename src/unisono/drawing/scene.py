@@ -68,10 +68,8 @@ def scene_of(
     except ScheduleError as failed:
         error = with_name(failed, name or _name_of(algorithm), schedule.root, schedule.options)
     on_stage = schedule.size <= MOST_RANKS_ON_STAGE and schedule.size * schedule.slots <= MOST_SLOTS_ON_STAGE
-    capture, stacks = capture_steps(played, on_stage), finder.stacks
-    states = sum(map(len, capture.levels)) * schedule.slots
-    if on_stage and states > MOST_STATES_ON_STAGE:
-        on_stage, capture = False, dataclasses.replace(capture, with_chunks=False)
+    capture, stacks = capture_steps(played), finder.stacks
+    on_stage = on_stage and sum(map(len, capture.levels)) * schedule.slots <= MOST_STATES_ON_STAGE
     failure = None
     if error is not None:
         level = _failing_level(error, capture)
@@ -205,17 +203,16 @@ def _until(capture: StepCapture, level: int) -> StepCapture:
     messages, local = capture.messages, capture.locals
     late = (messages["got"] > level) & (messages["sent"] <= level)
     messages = {**messages, "got": np.where(late, -1, messages["got"]).astype(np.int32)}
-    width = capture.with_chunks
     return dataclasses.replace(
         capture,
-        messages=_chosen(messages, messages["sent"] <= level, width),
-        locals=_chosen(local, (local["level"] <= level) & (local["level"] >= 0), width),
+        messages=_chosen(messages, messages["sent"] <= level),
+        locals=_chosen(local, (local["level"] <= level) & (local["level"] >= 0)),
         levels=[[reached for reached in levels if reached <= level] for levels in capture.levels],
     )
 
 
-def _chosen(columns: Mapping[str, Column], keep: np.ndarray, with_chunks: bool) -> dict[str, Column]:
-    by_chunk = np.repeat(keep, columns["amount"]) if with_chunks else keep
+def _chosen(columns: Mapping[str, Column], keep: np.ndarray) -> dict[str, Column]:
+    by_chunk = np.repeat(keep, columns["amount"])
     return {name: column[by_chunk if name.endswith("_chunks") else keep] for name, column in columns.items()}
 
 
@@ -259,9 +256,9 @@ def _columns(
         for rank, levels in enumerate(capture.levels)
         for index in range(len(levels))
     ]
+    columns["input_slot"] = [slot for held in before for slot in held]
     if numbers is None:
         return columns
-    columns["input_slot"] = [slot for held in before for slot in held]
     columns["input_value"] = [value for values in numbers for value in values or []]
     goals = [list(collective.goal(rank, size, chunks, root)) for rank in range(size)]
     columns["goal_count"] = [len(goal) for goal in goals]

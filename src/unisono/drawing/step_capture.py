@@ -37,7 +37,6 @@ class StepCapture:
     messages: dict[str, Column]
     locals: dict[str, Column]
     levels: list[list[int]]  # for each rank, the level on which each of its steps finished
-    with_chunks: bool
     error: ScheduleError | None = None
 
     @property
@@ -48,13 +47,10 @@ class StepCapture:
         return max(finished, int(sent.max()) if len(sent) else 0)
 
 
-def capture_steps(schedule: Schedule, with_chunks: bool = True) -> StepCapture:
-    """Run the schedule at its declared channel depth, as the proof does; an error ends the capture.
-
-    Without ``with_chunks`` the capture keeps only the first chunk of each message, and the number of chunks.
-    """
+def capture_steps(schedule: Schedule) -> StepCapture:
+    """Run the schedule at its declared channel depth, as the proof does; an error ends the capture."""
     patient = _Patient(**{field.name: getattr(schedule, field.name) for field in fields(Schedule)})
-    memory = _CapturingMemory(patient, with_chunks)
+    memory = _CapturingMemory(patient)
     error = None
     try:
         run(patient, memory, depth=schedule.depth, end_step=memory.end_step)
@@ -86,16 +82,13 @@ class _Log:
     got_chunks: dict[int, Chunks] = field(default_factory=dict)  # where they differ from the sender's
     starts: array[int] = field(default_factory=lambda: array("i"))
 
-    def add(self, chunks: Chunks, with_chunks: bool, **entry: int) -> int:
+    def add(self, chunks: Chunks, **entry: int) -> int:
         """Append an entry and return its number."""
         for name, value in entry.items():
             self.columns[name].append(value)
         self.columns["amount"].append(count(chunks))
         self.starts.append(len(self.sent_chunks))
-        if with_chunks:
-            self.sent_chunks.extend(listed(chunks))
-        else:
-            self.sent_chunks.append(listed(chunks)[0])
+        self.sent_chunks.extend(listed(chunks))
         return len(self.starts) - 1
 
     def remove_last(self) -> None:
@@ -131,9 +124,8 @@ class _Log:
 class _CapturingMemory:
     """A memory for the network that holds no values and logs every access."""
 
-    def __init__(self, schedule: Schedule, with_chunks: bool) -> None:
+    def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
-        self.with_chunks = with_chunks
         names = ("src", "dst", "sent", "out", "got", "reduce", "place", "amount")
         self.messages = _Log({name: array("i") for name in names})
         self.local = _Log({name: array("i") for name in ("rank", "level", "reduce", "amount")})
@@ -147,25 +139,22 @@ class _CapturingMemory:
         level = self.levels[rank][-1] + 1 if self.levels[rank] else 1
         out = self.sending[rank]
         self.sending[rank] += 1
-        return self.messages.add(
-            chunks, self.with_chunks, src=rank, dst=NEVER, sent=level, out=out, got=NEVER, reduce=0, place=0
-        )
+        return self.messages.add(chunks, src=rank, dst=NEVER, sent=level, out=out, got=NEVER, reduce=0, place=0)
 
     def write(self, rank: int, op: Op, sent: Chunks, payload: Any) -> None:
         """Log the receiver of a message, or turn it into a local op."""
         if op.is_local:
             self.messages.remove_last()
             self.sending[rank] -= 1
-            number = self.local.add(sent, self.with_chunks, rank=rank, level=NEVER, reduce=int(op.kind == COMBINE))
-            if self.with_chunks:
-                self.local.got_chunks[number] = op.other
+            number = self.local.add(sent, rank=rank, level=NEVER, reduce=int(op.kind == COMBINE))
+            self.local.got_chunks[number] = op.other
             self.done_here[rank].append(number)
             return
         columns = self.messages.columns
         columns["dst"][payload] = rank
         columns["reduce"][payload] = int(op.kind == RECV_REDUCE)
         columns["place"][payload] = len(self.received[rank])
-        if self.with_chunks and op.chunks != sent and count(op.chunks) == count(sent):
+        if op.chunks != sent and count(op.chunks) == count(sent):
             self.messages.got_chunks[payload] = op.chunks
         self.received[rank].append(payload)
 
@@ -220,4 +209,4 @@ class _CapturingMemory:
         columns["order"] = array("i", (np.iinfo(np.int32).max if got == NEVER else got for got in columns["got"]))
         messages = self.messages.ordered("order", "dst", "place")
         del messages["order"], messages["place"]
-        return StepCapture(messages, self.local.ordered("level", "rank"), self.levels, self.with_chunks, error)
+        return StepCapture(messages, self.local.ordered("level", "rank"), self.levels, error)

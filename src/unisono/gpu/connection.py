@@ -22,7 +22,8 @@ from unisono.gpu.nvrtc import kernel_image
 from unisono.message import Message
 
 Exchange = Callable[[bytes], list[bytes]]  # sends bytes to all ranks; returns those of every rank
-FIRST_KERNEL = ("int32", "none", "none")  # loaded by all ranks together, so that all learn if one cannot compile
+# Loaded by all ranks together, so that all learn if one cannot compile. It copies messages of every type.
+FIRST_KERNEL = ("uint8", "none", "none")
 DEFAULT_PIPE_DIRECTORY = "/tmp/nvidia-mps"
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from unisono.gpu.layout import SCRATCH_BYTES, scratch_of
 from unisono.gpu.lowering import LoweredForDevice, lower_for_device
 from unisono.gpu.program import APART
+from unisono.gpu.transports import Movers
 from unisono.verifier import ProvedSchedule
 
 
@@ -22,13 +23,15 @@ class DeviceRates(NamedTuple):
 
     sync_s: float  # a signal until the end of the wait for it; also the entry
     barrier_s: float  # between moves that depend on each other
+    move_s: float  # what a move takes beside its bytes
     bytes_per_s: float  # read or written, shared by all ranks of the GPU
+    concurrent: bool  # whether the ranks use it at the same time
 
 
 # Estimates for an H200 whose ranks share it under MPS, not yet fitted to measurements.
-KERNEL_RATES = DeviceRates(sync_s=2e-6, barrier_s=0.7e-6, bytes_per_s=4.3e12)
+KERNEL_RATES = DeviceRates(sync_s=2e-6, barrier_s=0.7e-6, move_s=0.3e-6, bytes_per_s=4.3e12, concurrent=True)
 # Without MPS the ranks take turns on the GPU: every synchronization waits for the turns of others.
-STREAM_RATES = DeviceRates(sync_s=100e-6, barrier_s=0.7e-6, bytes_per_s=4.3e12)
+STREAM_RATES = DeviceRates(sync_s=100e-6, barrier_s=0.7e-6, move_s=0.3e-6, bytes_per_s=4.3e12, concurrent=False)
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class _StepCost:
     after: tuple[int, ...]  # indices of steps that end before it begins
     synchronizes: bool
     barriers: int
+    moves: int
     chunks: int  # read and written
 
 
@@ -57,7 +61,11 @@ class ProgramCost:
         for step in self.steps:
             begin = max((ends[other] for other in step.after), default=rates.sync_s / passes)
             ends.append(
-                begin + step.synchronizes * rates.sync_s + step.barriers * rates.barrier_s + step.chunks * per_chunk
+                begin
+                + step.synchronizes * rates.sync_s
+                + step.barriers * rates.barrier_s
+                + step.moves * rates.move_s
+                + step.chunks * per_chunk
             )
         return passes * max(ends, default=0.0)
 
@@ -89,7 +97,7 @@ def _in_order(lowered: LoweredForDevice) -> list[_StepCost]:
                 touched = sum(len(move.sources) + len(move.destinations) for move in step.moves)
                 barriers = sum(not move.flags & APART for move in step.moves)
                 after = tuple(numbers[each] for each in needed)
-                found.append(_StepCost(rank, after, bool(step.waits), barriers, touched))
+                found.append(_StepCost(rank, after, bool(step.waits), barriers, len(step.moves), touched))
                 positions[rank] += 1
                 moved = True
     return found
@@ -104,12 +112,14 @@ def cost_of(lowered: LoweredForDevice) -> ProgramCost:
 def fastest(
     proved: ProvedSchedule, divides: bool, nbytes: int, rates: DeviceRates = KERNEL_RATES
 ) -> tuple[LoweredForDevice, float]:
-    """Return the faster device programs of a schedule for a vector of ``nbytes`` bytes, and their time in seconds.
+    """Return the fastest device programs of a schedule for a vector of ``nbytes`` bytes, and their time in seconds.
 
     The senders put what they can, or the receivers pull it. A sender that writes its data to all others reads them
-    once; but where only few ranks send, the others do nothing meanwhile, and pulling shares the work among them.
+    once; but where only few ranks send, the others do nothing meanwhile, and pulling shares the work among them. Both
+    may work at the same time, where the GPU runs both at the same time.
     """
-    variants = [lower_for_device(proved, divides, puts) for puts in (True, False)]
+    movers = Movers if rates.concurrent else (Movers.SENDERS, Movers.RECEIVERS)
+    variants = [lower_for_device(proved, divides, each) for each in movers]
     times = [cost_of(each).time(nbytes, rates) for each in variants]
     best = times.index(min(times))
     return variants[best], times[best]

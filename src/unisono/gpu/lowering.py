@@ -15,6 +15,7 @@ from unisono.gpu.matching import match
 from unisono.gpu.ordering import order
 from unisono.gpu.places import Atom, place_of
 from unisono.gpu.steps import PlacedStep, steps_of
+from unisono.gpu.transports import Movers
 from unisono.schedule import FrozenSchedule
 from unisono.verifier import ProvedSchedule, Rounding
 
@@ -38,13 +39,14 @@ class LoweredForDevice:
         return any(move.flags & combines for steps in self.programs for step in steps for move in step.moves)
 
 
-def lower_for_device(proved: ProvedSchedule, divides: bool = False, puts: bool = True) -> LoweredForDevice:
+def lower_for_device(
+    proved: ProvedSchedule, divides: bool = False, movers: Movers = Movers.SENDERS
+) -> LoweredForDevice:  # fmt: skip
     """Return the device programs of a proved schedule.
 
-    ``divides``: the results are averages. ``puts``: senders write into the outputs of receivers where they can; by
-    default they do.
+    ``divides``: the results are averages. By default, senders write into the outputs of receivers where they can.
     """
-    key = (proved.digest, proved.rounding, divides, puts)
+    key = (proved.digest, proved.rounding, divides, movers)
     return _kept(key, _Given(proved))
 
 
@@ -62,15 +64,15 @@ class _Given:
 
 
 @lru_cache(maxsize=512)
-def _kept(key: tuple[str, Rounding | None, bool, bool], given: _Given) -> LoweredForDevice:
-    proved, (_, _, divides, puts) = given.proved, key
+def _kept(key: tuple[str, Rounding | None, bool, Movers], given: _Given) -> LoweredForDevice:
+    proved, (_, _, divides, movers) = given.proved, key
     schedule = proved.schedule
     collective = collectives.find(schedule.collective)
     ranks = range(schedule.size)
     lowered = [lower(proved, rank) for rank in ranks]
     encodes = proved.rounding is not None
     aliased = collective.in_place and collective.blocked and OWN in (collective.before.root, collective.before.others)
-    ordered = order(match(lowered), encodes, aliased, puts)
+    ordered = order(match(lowered), encodes, aliased, movers)
     atoms = ordered.atoms + _last_atoms(lowered, ordered.atoms, encodes, divides, aliased)
     hazards = Hazards(aliased)
     for atom in atoms:

@@ -18,7 +18,7 @@ from unisono.errors import InternalError
 from unisono.gpu import messages, program
 from unisono.gpu.matching import Matched, Message
 from unisono.gpu.places import Atom, Place, place_of
-from unisono.gpu.transports import Transport, Transports, transports_of
+from unisono.gpu.transports import Movers, Transport, Transports, transports_of
 
 Pulled = tuple[Message, int]  # a chunk of a message
 
@@ -32,12 +32,12 @@ class Ordered:
     encoded_slots: list[int]
 
 
-def order(matched: Matched, encodes: bool, aliased: bool, puts: bool = True) -> Ordered:
+def order(matched: Matched, encodes: bool, aliased: bool, movers: Movers = Movers.SENDERS) -> Ordered:
     """Return the atoms.
 
-    ``encodes``: a codec encodes messages; ``aliased``: an input may lie in the output; ``puts``: what can be put is.
+    ``encodes``: a codec encodes messages; ``aliased``: an input may lie in the output.
     """
-    transports = transports_of(matched, encodes, aliased, puts)
+    transports = transports_of(matched, encodes, aliased, movers)
     while True:
         run = _Run(matched, transports, encodes, aliased)
         blocking = run.execute()

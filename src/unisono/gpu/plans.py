@@ -9,7 +9,7 @@ from unisono.collectives import Collective
 from unisono.compiler import Lengths
 from unisono.errors import UsageError
 from unisono.gpu import messages
-from unisono.gpu.costs import fastest
+from unisono.gpu.costs import KERNEL_RATES, DeviceRates, fastest
 from unisono.gpu.layout import SCRATCH_BYTES, Layout, pair_bytes
 from unisono.gpu.lowering import LoweredForDevice, lower_for_device
 from unisono.gpu.stream_plan import pack_stream_ops, stream_ops
@@ -41,17 +41,19 @@ class DevicePlan:
 def device_plan(
     proved: ProvedSchedule, rank: int, size: int, collective: Collective, lengths: Lengths, element_bytes: int,
     op: str | None, codec: Codec | None, root: int | None, most_blocks: int, *, scratch_bytes: int = SCRATCH_BYTES,
+    rates: DeviceRates = KERNEL_RATES,
 ) -> DevicePlan:  # fmt: skip
     """Return the plan of a call.
 
     With a codec, ``proved`` includes the proof that the ranks agree although it rounds. ``most_blocks`` is the number
-    of thread blocks on which the ranks agree, ``scratch_bytes`` the scratch memory of each rank.
+    of thread blocks on which the ranks agree, ``scratch_bytes`` the scratch memory of each rank, and ``rates`` are
+    those of their mode.
     """
     if codec is not None and codec.stochastic:
         raise UsageError(messages.STOCHASTIC(codec=codec))
     divides = op == AVERAGE
     if lengths.known_to_all:
-        lowered, _ = fastest(proved, divides, sum(lengths.input) * element_bytes)
+        lowered, _ = fastest(proved, divides, sum(lengths.input) * element_bytes, rates)
     else:  # the ranks could not decide alike
         lowered = lower_for_device(proved, divides)
     return plan_of(lowered, rank, lengths, element_bytes, codec, most_blocks, scratch_bytes)

@@ -32,12 +32,21 @@ Transports = dict[tuple[Message, int, int], Transport]  # by message, chunk of i
 Access = tuple[int, int]  # instruction and chunk
 
 
-def transports_of(matched: Matched, encodes: bool, aliased: bool, puts: bool) -> Transports:
+class Movers(Enum):
+    """The ranks that move a chunk where the sender can put it: the receiver can pull it as well."""
+
+    SENDERS = "senders"
+    RECEIVERS = "receivers"
+    BOTH = "both"  # of the two, the one that has moved less so far; chunks for several receivers are put
+
+
+def transports_of(matched: Matched, encodes: bool, aliased: bool, movers: Movers) -> Transports:
     """Return the transport of every chunk.
 
-    ``aliased``: the input of a rank may be the same memory as its output; ``puts``: whether to put where possible.
+    ``aliased``: the input of a rank may be the same memory as its output.
     """
     touched = [_accesses(program, aliased) for program in matched.programs]
+    moved = [0] * len(matched.programs)  # chunks, by rank
     found: Transports = {}
     for sent in matched.sent:
         for message in sent.values():
@@ -48,10 +57,15 @@ def transports_of(matched: Matched, encodes: bool, aliased: bool, puts: bool) ->
                         transport = Transport.UNUSED
                     elif encodes:
                         transport = Transport.STAGED
-                    elif puts and _can_put(matched, touched[receiver], message, chunk, receiver, aliased):
-                        transport = Transport.PUT
+                    elif movers is not Movers.RECEIVERS and _can_put(
+                        matched, touched[receiver], message, chunk, receiver, aliased
+                    ):
+                        alone = movers is Movers.BOTH and len(message.receivers) == 1
+                        pulls = alone and moved[receiver] < moved[message.sender]
+                        transport = Transport.PULL if pulls else Transport.PUT
                     else:
                         transport = Transport.PULL
+                    moved[receiver if transport is Transport.PULL else message.sender] += 1
                     found[message, chunk, receiver] = transport
     return found
 

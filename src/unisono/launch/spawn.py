@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from unisono.bootstrap.environment import RankIdentity
 from unisono.bootstrap.error_report import name_ranks, user_traceback
-from unisono.bootstrap.job_resources import STAGING_BYTES
+from unisono.bootstrap.job_config import STAGING_BYTES
 from unisono.bootstrap.membership import connect_link
 from unisono.bootstrap.rendezvous_address import AbstractAddress
 from unisono.comm.communicator import Communicator

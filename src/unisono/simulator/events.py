@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unisono.errors import EngineMissing
 from unisono.simulator.actions import Array, Programs
 from unisono.simulator.costs import Costs
 from unisono.simulator.reference import NEVER, Times, run_events
@@ -14,7 +15,7 @@ from unisono.simulator.reference_flows import run_events_on_links
 
 try:
     from unisono import _engine
-except ImportError:  # a checkout without the extension
+except EngineMissing:
     _engine = None  # type: ignore[assignment]
 
 Room = tuple[Array, Array]

@@ -10,7 +10,8 @@
 ``finish`` copies results into the user's tensors where these could not be used as they are. Messages between two
 ranks in one direction have an order; messages in different directions, or with different peers, must not wait for
 each other, so they have separate streams. A GPU serves few streams independently (8, unless
-CUDA_DEVICE_MAX_CONNECTIONS says otherwise), which limits the number of streams.
+CUDA_DEVICE_MAX_CONNECTIONS says otherwise), which limits the number of streams. Those of messages have another
+priority than the streams of programs: streams of different priorities never hold each other up.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from unisono.torch_backend.work import Named
 
 STREAMS_PER_DIRECTION = 3  # of messages between two ranks
 COLLECTIVES = ("collectives", 0)
+SEND, RECV = "send", "recv"
 
 
 class GpuComm(Protocol):
@@ -40,6 +42,13 @@ class GpuComm(Protocol):
 
     rank: int
     size: int
+
+    @property
+    def gpu_table(self) -> Any:
+        """The table of remembered calls."""
+
+    def remember_on_gpu(self, request: CallRequest, out: Any, array: Any, *, device: int) -> None:
+        """Let the table repeat a call on tensors like these."""
 
     def enqueue(
         self, request: CallRequest, source: int, out: int, *, device: int, stream: int, timeout: float | None
@@ -70,10 +79,10 @@ class CudaCalls:
     def __init__(self, comm: Any, group: Named, streams: Streams) -> None:
         self.comm: GpuComm = comm
         self.streams = streams
-        self.requests: dict[Any, CallRequest] = {}  # of calls that were made before (see cuda_fast_path.py)
         self.marks_calls = False  # whether blocking calls have a handle that tells when they are over
         self._group = weakref.ref(group)
         self._own_streams: dict[tuple[str, int, int], Any] = {}  # by purpose, number and device
+        self._collective_streams: dict[int, tuple[Any, int]] = {}  # with their handles, by device
         self.devices: set[int] = set()  # on which calls were made
 
     # Calls.
@@ -107,7 +116,7 @@ class CudaCalls:
         """Send or receive ``count`` elements of ``dtype`` in the memory of a tensor."""
         streams, device = self.streams, self.streams.device_of(tensor)
         distance = (direction.peer - self.comm.rank) % self.comm.size
-        purpose = "send" if direction.sending else "recv"
+        purpose = SEND if direction.sending else RECV
         stream = self._follow((purpose, distance % STREAMS_PER_DIRECTION), device)
         self.comm.enqueue_transfer(
             *direction, tensor.data_ptr(), count, dtype, device=device, stream=streams.handle(stream), timeout=limit_s
@@ -130,12 +139,24 @@ class CudaCalls:
 
     def _follow(self, purpose: tuple[str, int], device: int) -> Any:
         """Return one of the group's streams, which waits for the caller's."""
+        stream = self._own_stream(purpose, device)
+        self.streams.follow(stream, self.streams.current(device))
+        return stream
+
+    def _own_stream(self, purpose: tuple[str, int], device: int) -> Any:
         key = (*purpose, device)
         stream = self._own_streams.get(key)
         if stream is None:
-            stream = self._own_streams[key] = self.streams.make(device)
-        self.streams.follow(stream, self.streams.current(device))
+            stream = self._own_streams[key] = self.streams.make(device, purpose[0] in (SEND, RECV))
         return stream
+
+    def collective_stream(self, device: int) -> tuple[Any, int]:
+        """Return the stream of asynchronous collectives, and its handle."""
+        found = self._collective_streams.get(device)
+        if found is None:
+            stream = self._own_stream(COLLECTIVES, device)
+            found = self._collective_streams[device] = (stream, self.streams.handle(stream))
+        return found
 
     def on_lane(self, call: TensorCall, comm: GpuComm, limit_s: float) -> Finish:
         """Return a function that makes the call of a callback on another communicator and waits for it.

@@ -81,17 +81,20 @@ class Over(NamedTuple):
 class CudaWork(dist.Work):
     """The handle of a call that is in a stream.
 
-    ``place`` is the index of the device and the stream. ``held`` are the tensors that the call uses.
+    ``place`` is the index of the device and the stream. ``held`` are the tensors that the call uses. ``event`` is
+    behind the call; by default, it is recorded now.
     """
 
     def __init__(
-        self, owner: Owner, name: str, place: tuple[int, Any], result: Sequence[Any], held: Held | None
-    ) -> None:
+        self, owner: Owner, name: str, place: tuple[int, Any], result: Sequence[Any], held: Held | None,
+        event: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.owner, self.name = owner, name
         self.device, self.stream = place
-        self.captured = owner.streams.is_capturing()
-        self.event = owner.streams.record(self.stream)
+        # Who has recorded the event behind the call knows that no graph is captured.
+        self.captured = event is None and owner.streams.is_capturing()
+        self.event = owner.streams.record(self.stream) if event is None else event
         self._result, self._held = list(result), held
         self._future: Any = None
 
@@ -121,7 +124,7 @@ class CudaWork(dist.Work):
     def block_current_stream(self) -> None:
         """Have the caller's stream wait."""
         streams = self.owner.streams
-        streams.wait(streams.current(self.device), self.event)
+        streams.wait_here(self.device, self.event)
         if self._held is not None:
             self._held.release(streams.current_handle(self.device))
             self._held = None

@@ -33,11 +33,14 @@ def remember(dispatcher: GroupDispatcher, call: TensorCall, out: Tensor, source:
     """Let the engine repeat a call, if it uses the user's tensors as they are."""
     as_they_are = call.finish is None and call.out is out and call.source is (out if source is None else source)
     if as_they_are and not dispatcher.records_calls and running_callback() is None:
+        comm, request = dispatcher.comm, call.request
         if dispatcher.streams.serves(out):
-            cuda_fast_path.remember(dispatcher, call, out, source)
+            # The table compares names by identity: these are those of the kind.
+            kind = dispatcher.kind_of(request)
+            request = request._replace(op=kind.op, algorithm=kind.algorithm)
+            cuda_fast_path.remember(dispatcher, request, out, source)
             return
-        comm = dispatcher.comm
-        comm.remember(comm.plan(call.request), dispatcher.kind_of(call.request), out, source)
+        comm.remember(comm.plan(request), dispatcher.kind_of(request), out, source)
 
 
 def repeat(
@@ -50,6 +53,10 @@ def repeat(
     limit = opts.timeout
     limit_s = limit.total_seconds() if limit > NO_LIMIT else dispatcher.timeout_s
     try:
+        if dispatcher.cuda is not None:
+            made = cuda_fast_path.repeat(dispatcher, name, kind, out, source, opts.asyncOp, limit_s)
+            if made is not None:
+                return made
         work = dispatcher.comm.repeat(kind, out, source, async_op=opts.asyncOp, timeout=limit_s)
     except UnisonoError as error:
         dispatcher.has_raised = dispatcher.has_raised or isinstance(error, CommError)

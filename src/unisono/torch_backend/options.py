@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from unisono.bootstrap.job_resources import STAGING_BYTES
+from unisono.bootstrap.job_config import STAGING_BYTES
 from unisono.bootstrap.tls import Tls
 from unisono.torch_backend import messages
 

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from unisono.errors import UnisonoError, UsageError
-from unisono.torch_backend import cuda_fast_path, fast_path, messages, private
+from unisono.torch_backend import fast_path, messages, private
 from unisono.torch_backend.lists import CHECKS
 from unisono.torch_backend.options import Options
 from unisono.torch_backend.registration import DEVICES, NAME
@@ -39,12 +39,6 @@ FAST: Mapping[str, Callable[..., Any]] = {
     "_reduce_scatter_base": fast_path.reduce_scatter,
     "alltoall_base": fast_path.all_to_all,
 }
-FAST_ON_GPU: Mapping[str, Callable[..., Any]] = {
-    "broadcast": cuda_fast_path.broadcast,
-    "_allgather_base": cuda_fast_path.all_gather_into,
-    "_reduce_scatter_base": cuda_fast_path.reduce_scatter,
-    "alltoall_base": cuda_fast_path.all_to_all,
-}
 CUSTOM = dist.ProcessGroup.BackendType.CUSTOM
 
 
@@ -66,16 +60,11 @@ def dispatch_by_device(method: Method) -> Method:
     Errors of ours that leave the method are errors of torch's, too. Calls that can take the fast path do.
     """
     check, fast = CHECKS.get(method.__name__), FAST.get(method.__name__)
-    fast_on_gpu = FAST_ON_GPU.get(method.__name__)
 
     @functools.wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         if fast is not None and not kwargs:
-            work = None
-            if fast_on_gpu is not None and self._dispatcher.cuda is not None:
-                work = fast_on_gpu(self._dispatcher, *args)
-            if work is None:
-                work = fast(self, *args)
+            work = fast(self, *args)
             if work is not None:
                 return work
         if kwargs:

@@ -13,7 +13,7 @@ from unisono import collectives
 from unisono.collectives import Collective
 from unisono.compiler import Lengths
 from unisono.errors import UsageError
-from unisono.torch_backend import cuda_fast_path, fast_path, several, sparse, tensor_messages
+from unisono.torch_backend import fast_path, several, sparse, tensor_messages
 from unisono.torch_backend.dispatch import GroupDispatcher
 from unisono.torch_backend.lists import root_of
 from unisono.torch_backend.other_devices import dispatch_by_device
@@ -54,11 +54,7 @@ class ReductionOps:
         if other is not None:
             return other.allreduce(tensors, opts)
         if len(tensors) == 1 and isinstance(opts, dist.AllreduceOptions):
-            work = None
-            if self._dispatcher.cuda is not None:
-                work = cuda_fast_path.all_reduce(self._dispatcher, tensors[0], opts)
-            if work is None:
-                work = fast_path.all_reduce(self, tensors[0], opts)
+            work = fast_path.all_reduce(self, tensors[0], opts)
             if work is not None:
                 return work
         if op is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from unisono import native_engine
+
 NAME = "unisono"
 DEVICES = ("cpu", "cuda")  # the types of devices whose tensors it takes
 
@@ -18,6 +20,7 @@ def register() -> None:
 
 
 def _create(backend_options: Any, group_options: Any) -> Any:
+    native_engine.load(native_engine.BACKEND())
     from unisono.torch_backend.process_group import UnisonoProcessGroup
 
     return UnisonoProcessGroup.from_store(backend_options, group_options, sys._getframe(1))

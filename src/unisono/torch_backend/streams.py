@@ -1,7 +1,8 @@
 """CUDA streams and events: all that the calls on GPU tensors need of them.
 
 A *stream* is a queue of work on a GPU; work on different streams may overlap. An *event* marks a place in a stream,
-for which another stream can wait without the host. The *handle* of a stream is its address in the CUDA driver.
+for which another stream can wait without the host. It is an object of torch, or of the engine, which records those of
+frequent calls. The *handle* of a stream is its address in the CUDA driver.
 
 Nothing else in this package touches streams. So tests without a GPU replace this object by one that records what is
 done, and assert the order.
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 
+from unisono import _engine
 from unisono.torch_backend.private import current_raw_stream
 
 
@@ -37,9 +39,9 @@ class Streams:
         """Return the caller's stream on a device; None: on the current one."""
         return torch.cuda.current_stream(device)
 
-    def make(self, device: int) -> Any:
-        """Return another stream."""
-        return torch.cuda.Stream(device)
+    def make(self, device: int, for_messages: bool = False) -> Any:
+        """Return another stream; one that may wait for messages has a higher priority."""
+        return torch.cuda.Stream(device, priority=-1 if for_messages else 0)
 
     def handle(self, stream: Any) -> int:
         """Return the handle of a stream."""
@@ -58,7 +60,17 @@ class Streams:
 
     def wait(self, stream: Any, event: Any) -> None:
         """Have a stream wait for an event."""
-        stream.wait_event(event)
+        if isinstance(event, _engine.GpuEvent):
+            event.wait(self.handle(stream))
+        else:
+            stream.wait_event(event)
+
+    def wait_here(self, device: int, event: Any) -> None:
+        """Have the caller's stream wait for an event."""
+        if isinstance(event, _engine.GpuEvent):
+            event.wait(self.current_handle(device))  # without the object of the stream, which takes longer to make
+        else:
+            self.wait(self.current(device), event)
 
     def follow(self, stream: Any, earlier: Any) -> None:
         """Have a stream wait for everything that is in another one now."""
@@ -66,7 +78,7 @@ class Streams:
 
     def is_done(self, event: Any) -> bool:
         """Return whether everything before an event has run."""
-        return bool(event.query())
+        return event.passed() if isinstance(event, _engine.GpuEvent) else bool(event.query())
 
     def is_idle(self, stream: Any) -> bool:
         """Return whether everything in a stream has run."""

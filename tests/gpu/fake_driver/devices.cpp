@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "driver.hpp"
+#include <shared_mutex>
+
+#include "streams.hpp"
 
 namespace fakecuda {
 
@@ -24,6 +26,12 @@ Settings settings() {
 namespace {
 
 thread_local std::vector<Context*> stack;  // of current contexts
+thread_local bool synchronizing = false;
+
+std::shared_mutex& device_lock() {
+    static std::shared_mutex* only = new std::shared_mutex;
+    return *only;
+}
 
 int number_of(const std::string& value) {
     if (value == "refuse" || value == "never") return 0;
@@ -46,6 +54,8 @@ bool read(Settings& into, const std::string& text) {
         {"version", &into.version},
         {"close_waits", &into.close_waits},
         {"open_waits", &into.open_waits},
+        {"implicit", &into.implicit},
+        {"resident", &into.resident},
     };
     std::size_t begin = 0;
     while (begin < text.size()) {
@@ -103,7 +113,17 @@ int ready() {
 
 int ready_with_context() {
     if (int error = ready()) return error;
-    return current() == nullptr ? INVALID_CONTEXT : SUCCESS;
+    if (current() == nullptr) return INVALID_CONTEXT;
+    if (!synchronizing) const std::shared_lock after(device_lock());  // a thread that synchronizes
+    return SUCCESS;
+}
+
+void synchronize_implicitly() {
+    if (!settings().implicit || synchronizing) return;
+    std::unique_lock guard(device_lock());
+    synchronizing = true;
+    wait_for_all();
+    synchronizing = false;
 }
 
 int misuse(int error, const char* format, ...) {
@@ -277,6 +297,12 @@ FAKE_API cuCtxGetDevice(int* device) {
 FAKE_API fake_set(const char* text) {
     std::lock_guard guard(driver().lock);
     return read(driver().settings, text) ? SUCCESS : INVALID_VALUE;
+}
+
+// Skip what a call of a communicator puts into a stream, to measure the time of everything else.
+FAKE_API fake_skip(int skips) {
+    driver().skips = skips != 0;
+    return SUCCESS;
 }
 
 FAKE_API fake_misuses() { return driver().misuses; }

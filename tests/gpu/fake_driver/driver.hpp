@@ -54,6 +54,10 @@ struct Settings {
     int slow_launch_ms = 0;    // a kernel starts this late
     int version = 13000;       // cuDriverGetVersion
     long long memory_bytes = 4LL << 30;
+    // Whether every function that may wait for the device does, and all other calls of the process for it: allocation,
+    // loading of modules, the first launch of a kernel (lazy loading), copies of pageable memory, IPC handles.
+    int implicit = 0;
+    int resident = -1;  // the number of kernels of this process that run at the same time, at most; -1: any
     // Whether cuIpcCloseMemHandle waits for all streams, as functions that change the address space may.
     int close_waits = 1;
     // Whether cuIpcOpenMemHandle waits for what is in the streams: a real driver lets it wait at least while another
@@ -95,6 +99,7 @@ struct Driver {
     std::set<void*> modules, functions, events, graphs;
     std::atomic<int> sticky{0};  // an error of the device that every later call returns
     std::atomic<int> misuses{0};
+    std::atomic<bool> skips{false};  // kernels, events and waits cost nothing: they are not put into streams
 };
 
 Driver& driver();
@@ -109,6 +114,9 @@ int physical(const Context* context);
 // SUCCESS, or why no function may be called: before cuInit, in a forked child, after an error of the device.
 int ready();
 int ready_with_context();
+
+// Wait for all streams if the settings say so; until then, other threads wait at the beginning of their calls.
+void synchronize_implicitly();
 
 // Count and print a mistake of the program that CUDA would not forgive, and return the error.
 int misuse(int error, const char* format, ...) __attribute__((format(printf, 2, 3)));

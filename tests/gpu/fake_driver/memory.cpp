@@ -76,6 +76,7 @@ int allocate(std::uint64_t* address, std::size_t bytes, bool shareable) {
     if (int error = ready_with_context()) return error;
     if (int error = allowed_in_capture()) return error;
     if (bytes == 0) return INVALID_VALUE;
+    synchronize_implicitly();
     auto& state = driver();
     std::lock_guard guard(state.lock);
     if (state.used_bytes + bytes > static_cast<std::size_t>(state.settings.memory_bytes)) return OUT_OF_MEMORY;
@@ -104,6 +105,7 @@ int release(std::uint64_t address, Kind kind, const char* function) {
     if (int error = ready_with_context()) return error;
     if (address == 0) return SUCCESS;
     if (int error = allowed_in_capture()) return error;
+    synchronize_implicitly();
     wait_for_all();  // CUDA does so as well
     auto& state = driver();
     std::lock_guard guard(state.lock);
@@ -166,6 +168,7 @@ FAKE_API cuMemHostAlloc(void** address, std::size_t bytes, unsigned) {
     if (int error = ready_with_context()) return error;
     if (int error = allowed_in_capture()) return error;
     if (bytes == 0) return INVALID_VALUE;
+    synchronize_implicitly();
     std::lock_guard guard(driver().lock);
     Allocation* made = map(bytes, -1, Kind::host);
     if (made == nullptr) return OUT_OF_MEMORY;
@@ -222,6 +225,7 @@ FAKE_API cuPointerGetAttribute(void* value, int attribute, std::uint64_t address
 
 FAKE_API cuIpcGetMemHandle(void* bytes, std::uint64_t address) {
     if (int error = ready_with_context()) return error;
+    synchronize_implicitly();
     if (!count_down(&Settings::exports)) return INVALID_VALUE;
     std::lock_guard guard(driver().lock);
     auto* found = find_allocation(address, 1);
@@ -256,6 +260,7 @@ FAKE_API cuIpcOpenMemHandle_v2(std::uint64_t* address, IpcHandle given, unsigned
     if (handle.process == getpid()) return INVALID_CONTEXT;
     auto now = settings();
     std::this_thread::sleep_for(std::chrono::milliseconds(now.slow_open_ms));
+    synchronize_implicitly();
     if (now.open_waits) wait_for_all();
     if (!count_down(&Settings::opens)) return CANNOT_MAP;
     if (handle.device != physical(current()) && !now.peers) return PEER_ACCESS_UNSUPPORTED;
@@ -293,9 +298,11 @@ FAKE_API cuIpcCloseMemHandle(std::uint64_t address) {
             return misuse(INVALID_VALUE, "cuIpcCloseMemHandle of an address that no handle was opened at");
         if (--found->second.references > 0) return SUCCESS;
     }
+    synchronize_implicitly();
     if (settings().close_waits) wait_for_all();
     std::lock_guard guard(driver().lock);
     auto found = driver().allocations.find(address);
+    if (found == driver().allocations.end() || found->second.references > 0) return SUCCESS;  // opened again meanwhile
     retire(found->second);
     driver().allocations.erase(found);
     return SUCCESS;

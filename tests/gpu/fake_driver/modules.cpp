@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -31,6 +32,30 @@ bool exists(std::set<void*>& all, Handle handle) {
     return all.contains(handle);
 }
 
+// The kernels of this process that run; the others wait in their streams.
+struct Running {
+    std::mutex lock;
+    std::condition_variable changed;
+    int count = 0;
+};
+
+Running& running() {
+    static Running* only = new Running;
+    return *only;
+}
+
+void run_resident(Run run, const void* launch, unsigned grid, int most) {
+    {
+        std::unique_lock guard(running().lock);
+        running().changed.wait(guard, [&] { return most < 0 || running().count < most; });
+        ++running().count;
+    }
+    run(launch, grid);
+    std::lock_guard guard(running().lock);
+    --running().count;
+    running().changed.notify_all();
+}
+
 }  // namespace
 }  // namespace fakecuda
 
@@ -43,6 +68,7 @@ FAKE_API cuModuleLoadData(Module** made, const void* image) {
     constexpr const char* prefix = "host-kernel:";
     auto* text = static_cast<const char*>(image);
     if (std::strncmp(text, prefix, std::strlen(prefix)) != 0) return INVALID_IMAGE;
+    synchronize_implicitly();
     char* end;
     std::size_t bytes = std::strtoul(text + std::strlen(prefix), &end, 10);
     std::string path(*end == ':' ? end + 1 : end);
@@ -61,6 +87,7 @@ FAKE_API cuModuleLoadData(Module** made, const void* image) {
 
 FAKE_API cuModuleUnload(Module* module) {
     if (int error = ready_with_context()) return error;
+    synchronize_implicitly();
     wait_for_all();
     std::lock_guard guard(driver().lock);
     if (driver().modules.erase(module) == 0) return misuse(INVALID_HANDLE, "a module is unloaded that does not exist");
@@ -98,6 +125,7 @@ FAKE_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function* func
 FAKE_API cuLaunchKernel(Function* function, unsigned grid, unsigned grid_y, unsigned grid_z, unsigned threads,
                         unsigned threads_y, unsigned threads_z, unsigned shared_bytes, void* stream, void** parameters,
                         void** extra) {
+    if (driver().skips) return SUCCESS;
     if (int error = ready_with_context()) return error;
     if (!exists(driver().functions, function)) return misuse(INVALID_HANDLE, "the function does not exist");
     if (grid == 0 || grid_y != 1 || grid_z != 1 || threads == 0 || threads > 1024 || threads_y != 1 || threads_z != 1)
@@ -116,11 +144,23 @@ FAKE_API cuLaunchKernel(Function* function, unsigned grid, unsigned grid_y, unsi
         }
         while (now.launches == 0) pause();  // never scheduled
         usleep(now.slow_launch_ms * 1000);
-        if (driver().sticky == 0) run(launch.data(), grid);
+        if (driver().sticky == 0) run_resident(run, launch.data(), grid, now.resident);
     });
 }
 
 // ---- for tests --------------------------------------------------------------------------------------------------
+
+// What the first use of another kernel of the program does, as CUDA loads kernels lazily.
+FAKE_API fake_lazy_load() {
+    if (int error = ready_with_context()) return error;
+    synchronize_implicitly();
+    return SUCCESS;
+}
+
+// Let a stream be late.
+FAKE_API fake_delay(void* stream, std::uint64_t milliseconds) {
+    return enqueue(stream, [=] { usleep(static_cast<useconds_t>(milliseconds * 1000)); });
+}
 
 FAKE_API fake_live_modules() {
     std::lock_guard guard(driver().lock);

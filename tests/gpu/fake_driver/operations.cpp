@@ -135,6 +135,7 @@ FAKE_API cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t by
     if (accessible(address, bytes)) return copy(to, address, bytes, true, true, stream);
     if (int error = ready_with_context()) return error;
     if (!accessible(to, bytes)) return misuse(INVALID_VALUE, "a copy of %zu bytes is not inside of allocations", bytes);
+    synchronize_implicitly();
     std::vector<char> held(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
     return enqueue(stream, [held, to] {
         if (usable("a copy", to, held.size())) std::memcpy(reinterpret_cast<void*>(to), held.data(), held.size());

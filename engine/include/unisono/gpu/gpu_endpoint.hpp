@@ -31,6 +31,7 @@
 #include "unisono/gpu/plan.hpp"
 #include "unisono/gpu/programs.hpp"
 #include "unisono/gpu/registry.hpp"
+#include "unisono/gpu/residents.hpp"
 
 namespace unisono::gpu {
 
@@ -105,6 +106,8 @@ class GpuEndpoint {
     void transfer(const GpuTransfer& transfer, cuda::Stream stream, Nanoseconds timeout);
     // Throws Failure if the communicator is broken, or if a kernel has just reported a fault.
     void check_faults();
+
+    bool is_capturing(cuda::Stream stream) const;  // whether a CUDA graph captures what is put into a stream
 
     // Waits until the calls that were enqueued are over; returns false if they are not after `timeout`. Throws Failure.
     bool synchronize(Nanoseconds timeout);
@@ -183,12 +186,12 @@ class GpuEndpoint {
     std::string name() const;
     // calls.cpp
     void take_turn();
-    bool is_capturing(cuda::Stream stream) const;
     void keep_order(Order& order, cuda::Stream stream, const std::function<bool()>& over);
     bool earlier_calls_are_over();
     std::uint64_t announce(GpuPlan& plan, Nanoseconds timeout, bool captured);
-    void enqueue(GpuPlan& plan, const Buffers& buffers, const Call& call);
-    void run_staged(GpuPlan& plan, const Call& call, const Block* input, const Block* output, const Wait& what);
+    void enqueue(GpuPlan& plan, const Buffers& buffers, const Call& call, bool captured);
+    void run_staged(GpuPlan& plan, const Call& call, const Block* input, const Block* output, const Wait& what,
+                    bool captured);
     cuda::Address staging(std::uint32_t user, std::uint64_t bytes, std::uint64_t contacts, const Wait& what,
                           std::shared_ptr<Block>& block);
     void copy(cuda::Address to, cuda::Address from, std::uint64_t bytes, cuda::Stream stream) const;
@@ -217,7 +220,8 @@ class GpuEndpoint {
         return progress_at + (peer * 2 + (sending ? 0 : 1)) * sizeof(Progress);
     }
     const Kernel& copying_kernel(DType dtype) const;
-    cuda::Address transfer_program(std::uint32_t peer, std::uint64_t bytes);
+    bool transfers_run();
+    cuda::Address transfer_program(std::uint32_t peer);
     [[noreturn]] void report_transfer_mismatch(std::uint32_t peer);
     // service.cpp
     void serve();
@@ -226,7 +230,8 @@ class GpuEndpoint {
     void check_collective();
     void check_transfers();
     std::vector<std::uint32_t> lost_ranks() const;
-    void end_kernels_of_the_dead();
+    void watch_for_deaths();
+    void report_the_dead();
     void report_death();
     void set_abort_words(const std::vector<std::uint32_t>& lost);
     void abort(const std::vector<std::uint32_t>& lost);
@@ -235,9 +240,6 @@ class GpuEndpoint {
     bool has_work() const;
     Wait locate(const Announced& running, std::uint32_t suspect);
     const std::byte* copy_record(std::uint32_t record);
-    void wake_service() {
-        if (idle_.load(std::memory_order_relaxed)) board_->wake(endpoint_.settings.rank);
-    }
 
     std::uint32_t word(std::uint64_t offset) const {  // of the mapped memory
         return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(mapped_->host() + offset))
@@ -257,6 +259,7 @@ class GpuEndpoint {
     std::uint32_t rank() const { return endpoint_.settings.rank; }
     cuda::Address state(std::uint32_t peer) const { return states_[peer]; }
     bool wait_until_idle();
+    void end_threads();
     void leak();
     void release();
 
@@ -283,7 +286,7 @@ class GpuEndpoint {
     Order order_;
     std::vector<Counters> counters_;  // in stream mode: of collectives, by peer
     std::vector<Lane> lanes_;
-    std::map<std::pair<std::uint32_t, std::uint64_t>, std::unique_ptr<ProgramMemory::Piece>> transfer_programs_;
+    std::vector<std::unique_ptr<ProgramMemory::Piece>> transfer_programs_;  // by peer
     std::vector<cuda::MemoryOperation> batch_;
     std::vector<std::shared_ptr<GpuPlan>> captured_plans_;  // CUDA graphs may use their programs until the end
     std::uint64_t plans_made_ = 0;
@@ -295,9 +298,9 @@ class GpuEndpoint {
     std::atomic<std::uint64_t> staged_ = 0;
 
     std::unique_ptr<Mappings> mappings_;
-    std::thread thread_;
+    std::thread thread_, watcher_;
     std::atomic<bool> stopping_ = false;
-    std::atomic<bool> idle_ = false;
+    std::atomic<bool> asleep_ = false;  // the thread
     std::mutex looking_;
     Watch watch_;
     std::vector<Watch> lane_watches_;
@@ -306,6 +309,7 @@ class GpuEndpoint {
     std::unique_ptr<GpuEventHandle> mark_;           // behind the call `marked_`
     std::uint32_t marked_ = 0;
     std::vector<cuda::Stream> retired_streams_;  // they may be those of the last calls, so they exist until the end
+    std::unique_ptr<GpuEventHandle> residence_;  // in kernel mode, for Residents
     std::atomic<int> dead_ = -1;                 // the first rank that was found dead
     std::vector<std::uint32_t> known_dead_;      // ranks whose kernels were told to leave
     std::atomic<bool> closed_ = false;

@@ -98,10 +98,10 @@ def _halves() -> Drawn:
     half, last = first.levels, first.levels + second.levels
     captions = [
         Caption(0, Words(
-            f"{FEW} ranks, now with numbers. On the left, all-reduce is split in two: reduce-scatter, then "
-            f"all-gather. On the right, the ring does everything at once.",
-            f"{FEW} 个 rank，这次显示数字。左边把 all-reduce 拆成两个：先 reduce-scatter，再 all-gather；"
-            f"右边的环一次做完。",
+            f"{FEW} ranks, now with numbers. The first two pictures split an all-reduce in two: reduce-scatter, then "
+            f"all-gather. In the third, one ring does both.",
+            f"{FEW} 个 rank，这次显示数字。前两幅图把 all-reduce 拆成两个：先 reduce-scatter，再 all-gather；"
+            f"第三幅图里，一个环把两件事都做完。",
         )),
         Caption(half, Words(
             f"Reduce-scatter is finished. Ranks 0 to {FEW - 1} hold {joined(sums, 'and')}: one sum each, and no rank "
@@ -110,9 +110,9 @@ def _halves() -> Drawn:
             f"有整列。",
         )),
         Caption(half + 1, Words(
-            "All-gather starts from exactly these results. Compare each step with the all-reduce: the same chunks "
+            "All-gather starts from exactly these results. Compare each step with the third picture: the same chunks "
             "move between the same ranks.",
-            "all-gather 正是从这些结果开始。与右边的 all-reduce 逐步比较：移动的块相同，收发的 rank 也相同。",
+            "all-gather 正是从这些结果开始。与第三幅图的 all-reduce 逐步比较：移动的块相同，收发的 rank 也相同。",
         )),
         Caption(last, Words(
             f"Both end with [{', '.join(map(str, sums))}] on every rank. Look at the program of the ring: its "

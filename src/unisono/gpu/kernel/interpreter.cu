@@ -15,8 +15,8 @@ DEVICE Record* record_at(const Launch& launch, u32 peer) {
 DEVICE u32 next_sequence(u32 peer) { return (shared.calls[peer] + 1) & 0xffff; }
 
 // The first loads of a block: the header of the program and, with them, the counters of the record. Nothing else in
-// global memory is needed to post the entries. Then the program is loaded, while the entries travel.
-DEVICE void begin(const Launch& launch) {
+// global memory is needed to post the entries. Then the program is loaded, while the entries travel. Returns the contacts.
+DEVICE u64 begin(const Launch& launch) {
     const u32* const program = reinterpret_cast<const u32*>(launch.program);
     const bool call = launch.mode == MODE_CALL;
     const u32 words = program[0];
@@ -47,12 +47,12 @@ DEVICE void begin(const Launch& launch) {
     }
     if (fits)
         ROLLED for (u32 i = thread(); i < words; i += THREADS) shared.copy[i] = program[i];
+    return contacts;
 }
 
 // Learns the addresses of the contacts' buffers. In MODE_MOVES stream operations have already awaited the entries.
-DEVICE bool take_entries(const Launch& launch) {
+DEVICE bool take_entries(const Launch& launch, u64 contacts) {
     const Record* const record = own_record(launch);
-    const u64 contacts = long_at(reinterpret_cast<const u32*>(launch.program) + 6);
     if (launch.mode != MODE_CALL && load_relaxed(&state_of(launch.state)->abort) != 0) return false;
     ROLLED for (u32 peer = thread(); peer < launch.size; peer += THREADS) {
         if (peer == launch.rank || (contacts >> peer & 1) == 0) continue;
@@ -142,8 +142,8 @@ DEVICE void write_counters(const Launch& launch) {
 
 DEVICE void run_launch(const Launch& launch) {
     const bool call = launch.mode == MODE_CALL;
-    begin(launch);
-    const bool entered = take_entries(launch);
+    const u64 contacts = begin(launch);
+    const bool entered = take_entries(launch, contacts);
     if (barrier_or(!entered)) return;
     if (!run_steps(launch) || !call) return;
     write_counters(launch);

@@ -1,5 +1,6 @@
 // The page of one algorithm.
 
+import { framesOfSteps } from "../common/animation.mjs";
 import { clockTimes, prepareClock } from "../common/clock.mjs";
 import { contentsPanel } from "../common/contents_panel.mjs";
 import { element } from "../common/dom.mjs";
@@ -8,6 +9,8 @@ import { watchKeys } from "../common/keyboard.mjs";
 import { LAYOUTS } from "../common/layouts.mjs";
 import { legendItems } from "../common/legend.mjs";
 import { outlineSentences } from "../common/outline.mjs";
+import { stepName } from "../common/phase_names.mjs";
+import { fileName, picture } from "../common/picture.mjs";
 import { playbackBar } from "../common/playback_bar.mjs";
 import { Player } from "../common/player.mjs";
 import { stepSentences } from "../common/sentences.mjs";
@@ -21,8 +24,7 @@ import { browserLanguage, WORDS } from "../common/words.mjs";
 import { codePanel } from "./code.mjs";
 import { factsPanel } from "./facts.mjs";
 import { Matrix } from "./matrix.mjs";
-import { picture } from "./picture.mjs";
-import { storyPanel } from "./story.mjs";
+import { captionAt, storyPanel } from "./story.mjs";
 
 /** Build the page; return what tests inspect. */
 export function openAlgorithm(root, page, scene) {
@@ -52,7 +54,8 @@ export function openAlgorithm(root, page, scene) {
   const foot = footer(state, words, ["keys", "numbersKey"]);
   const bar = playbackBar(scene, state, player, layouts, words);
   const code = codePanel(scene, state, words);
-  const story = storyPanel(scene, state, words, scene.on_stage ? stepSentences : outlineSentences);
+  const sentences = scene.on_stage ? stepSentences : outlineSentences;
+  const story = storyPanel(scene, state, words, sentences);
   const contents = scene.on_stage ? contentsPanel(scene, state, words) : null;
   const main = element("div", { class: "main" }, figure, bar.node);
   const aside = element("aside", {}, story.node, code.node);
@@ -65,8 +68,8 @@ export function openAlgorithm(root, page, scene) {
     painters[Kind.name] ??= new Kind(canvas, scene, look);
     return painters[Kind.name];
   };
-  const view = () => (scene.on_stage ? viewAtLevel(scene, state.get("step")) : null);
-  const draw = () => painter().draw(view(), state.get("step"));
+  const viewAt = (position) => (scene.on_stage ? viewAtLevel(scene, position) : null);
+  const draw = () => painter().draw(viewAt(state.get("step")), state.get("step"));
   const relabel = () => {
     canvas.setAttribute("aria-label", words().stageLabel(scene.label, words().ranks(scene.size)));
     legend.replaceChildren(...legendItems(scene, words(), state.get("layout"), painter().hasTinyCells()));
@@ -99,15 +102,27 @@ export function openAlgorithm(root, page, scene) {
     () => scene.levels,
   );
   const clock = prepareClock(scene);
-  /** A picture of the stage in this language and layout; null for the matrix. */
-  const pictureOf = (room, title = null) =>
-    state.get("layout") === "matrix" ? null : picture(scene, look, words(), state.get("lang"), title, room);
+  /** A picture of the stage (picture.mjs) in this language and layout; `caption` may return the text of a position. */
+  const pictureOf = ({ caption, ...options }) => {
+    const [language, w] = [state.get("lang"), words()];
+    const { title, chips } = about(page, scene, language);
+    const texts = (position) => ({
+      titles: [title, ...chips],
+      where: stepName(scene, position, w, language),
+      caption: caption?.(position) ?? captionAt(scene, position, language, w, sentences),
+    });
+    const Kind = state.get("layout") === "matrix" ? Matrix : Stage;
+    return picture(new Kind(document.createElement("canvas"), scene, look), viewAt, texts, options);
+  };
   return {
     state,
     player,
     scene,
     painter,
     picture: pictureOf,
+    sheet: true,
+    frames: () => framesOfSteps(scene.levels),
+    fileName: (step) => fileName(scene.label, scene.size, step),
     finish: (alpha, perChunk) => clockTimes(clock, alpha, perChunk).finish,
   };
 }

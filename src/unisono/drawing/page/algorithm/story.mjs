@@ -2,11 +2,10 @@
 
 import { element, withCode } from "../common/dom.mjs";
 import { narrationPanel } from "../common/narration_panel.mjs";
-import { phaseOf } from "../common/phase_names.mjs";
+import { phaseOf, stepName } from "../common/phase_names.mjs";
 import { beginning, ending, stepSentences } from "../common/sentences.mjs";
 import { stepSummary } from "../common/step_summary.mjs";
 import { viewAtLevel } from "../common/views.mjs";
-import { stepName } from "./picture.mjs";
 
 const MOST_SENTENCES = 8;
 
@@ -48,6 +47,20 @@ function paragraphs(scene, level, language, rank, w, sentencesOf) {
     );
   }
   return made;
+}
+
+/** The words of a position in one paragraph, for a picture: the idea of the phase, and what happens. */
+export function captionAt(scene, position, language, w, sentencesOf = stepSentences) {
+  const level = Math.ceil(position - 1e-9);
+  if (level === 0) return w.beforeWords(beginning(scene, language));
+  const view = scene.on_stage ? viewAtLevel(scene, level) : { level };
+  const summary = scene.on_stage ? stepSummary(scene, view, language) : "";
+  const said = [
+    phaseOf(scene, level)?.idea?.[language],
+    summary || sentencesOf(scene, view, language, null)[0],
+    level < scene.levels ? "" : scene.failure ? w.failure[scene.failure.error] : ending(scene, language),
+  ];
+  return said.filter(Boolean).join(language === "zh" ? "" : " ");
 }
 
 /** The choice of a rank. */

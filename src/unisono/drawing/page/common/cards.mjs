@@ -7,7 +7,8 @@ import { heat, rankColour } from "./palette.mjs";
 import { isDone, ranksIn } from "./replay.mjs";
 import { OUTER_NAMES } from "./rings.mjs";
 
-const FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "PingFang SC", "Noto Sans CJK SC", sans-serif';
+export const FONT =
+  'system-ui, -apple-system, "Segoe UI", "Noto Sans", "PingFang SC", "Noto Sans CJK SC", sans-serif';
 
 /** Paint the card of a rank with its upper left corner at 0, 0; `look.rank` is the selected one. */
 export function paintCard(pen, stage, rank, row, look, changed) {

@@ -11,14 +11,7 @@ export function legendItems(scene, w, layout, tiny) {
   const adds = columns.message_reduce.some((reduce) => reduce === 1);
   const stores = columns.message_reduce.some((reduce) => reduce === 0);
   const items = [];
-  if (layout === "matrix") {
-    if (adds) items.push(item("hues strong", w.legendAddedFrom));
-    if (stores) items.push(item("hues pale", w.legendStoredFrom));
-    items.push(item("send", w.legendSend));
-    if (columns.local_rank.length) items.push(item("local", w.legendLocal));
-    if (!scene.on_stage) items.push(element("span", {}, w.matrixNote));
-    return items;
-  }
+  if (layout === "matrix") return matrixItems(scene, w);
   if (adds) items.push(item("reduce", collective.carries_data ? w.legendReduce : w.legendTells));
   if (stores) items.push(item("copy", collective.carries_data ? w.legendCopy : w.legendTells));
   if (tiny) {
@@ -32,6 +25,21 @@ export function legendItems(scene, w, layout, tiny) {
     items.push(element("span", { class: "key names" }, w.legendNames[meaning](scene.size)));
   }
   items.push(item("done", w.legendDone));
+  return items;
+}
+
+/** In the matrix: how many ranks are summed, or known; or the rank that data come from. */
+function matrixItems({ size, collective, on_stage: onStage }, w) {
+  const meaning = meaningOf(collective);
+  const scale = [element("i", { class: "heat", "aria-hidden": "true" }), `${size} ${w.legendCounts[meaning]}`];
+  const items = [
+    meaning === "whose"
+      ? element("span", { class: "key" }, swatches(size), w.legendWhose)
+      : element("span", { class: "key" }, "1", ...scale),
+    ...(meaning === "whose" ? [] : [item("complete", w.legendAll[meaning])]),
+    item("written", w.legendWritten),
+    element("span", {}, onStage ? w.matrixRows : `${w.matrixNote} ${w.matrixRows}`),
+  ];
   return items;
 }
 

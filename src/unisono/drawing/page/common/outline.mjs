@@ -35,7 +35,13 @@ export function outlineSentences(scene, { level }, language, rank = null) {
 function chunks(scene, id, w) {
   if (!scene.collective.carries_data) return w.aMessage;
   const amount = scene.columns.message_amount[id];
-  return amount === 1 ? w.slot("data", chunkName(scene.columns.message_sent_chunks[id])) : w.someChunks(amount);
+  return amount === 1 ? w.slot("data", chunkName(firstChunk(scene.columns, id))) : w.someChunks(amount);
+}
+
+function firstChunk(columns, id) {
+  let start = 0;
+  for (let before = 0; before < id; before++) start += columns.message_amount[before];
+  return columns.message_sent_chunks[start];
 }
 
 /** The messages received on a level: they are adjacent, because the columns are sorted by it. */

@@ -30,10 +30,10 @@ export function rankColour(rank, size) {
   return `hsl(${hue} 58% ${rank % 2 ? 46 : 62}%)`;
 }
 
-/** The colours of the light theme, for paper and files. */
-export function lightPaints(root) {
+/** The colours of a theme, for paper and files. */
+export function paintsOf(root, wanted) {
   const { theme } = root.dataset;
-  root.dataset.theme = "light";
+  root.dataset.theme = wanted;
   const found = paints(root);
   if (theme) root.dataset.theme = theme;
   else delete root.dataset.theme;

@@ -18,6 +18,14 @@ export function fitNames(node, buttons) {
   new ResizeObserver(fit).observe(node);
 }
 
+/** The number of the step, and its phase. */
+export function stepName(scene, position, w, language) {
+  const level = Math.ceil(position - 1e-9);
+  if (level === 0) return w.before;
+  const phase = scene.phases.length > 1 ? phaseOf(scene, level) : null;
+  return phase ? `${w.stepOf(level, scene.levels)} · ${phase.words[language]}` : w.stepOf(level, scene.levels);
+}
+
 /** The phase of a step. */
 export function phaseOf(scene, level) {
   return scene.phases.find(({ first, last }) => level >= first && level <= last);

@@ -8,7 +8,7 @@ import { SPEEDS } from "./state.mjs";
 
 /** Return the bar: { node, update }; `options` are the available layouts, empty if there is no stage. */
 export function playbackBar(scene, state, player, options, words) {
-  const node = element("section", { class: "controls" });
+  const node = element("section", { class: options.length ? "controls" : "controls brief" });
   const parts = {};
 
   const render = () => {

@@ -46,7 +46,7 @@ export function fillBar(bar, { buttons, above = [], slider, where, choices }) {
     buttons.node,
     element("div", { class: "scrubber" }, ...above, slider),
     where,
-    element("div", { class: "choices" }, ...choices),
+    element("div", { class: "choices" }, ...choices, element("span", { class: "savers" })), // export.mjs
   );
 }
 

@@ -1,6 +1,6 @@
 // Moves the position: plays continuously, or glides to the next step.
 
-const STEPS_PER_SECOND = 0.9;
+export const STEPS_PER_SECOND = 0.9;
 const GLIDE_S = 0.75; // from one step to the next, at speed 1
 
 export class Player {

@@ -17,9 +17,9 @@ import {
   paintOuterName,
 } from "./cards.mjs";
 import { arrange, cellBox } from "./layouts.mjs";
+import { badgeCorner, MOST_IN_A_BUNDLE } from "./name_boxes.mjs";
 import { paints } from "./palette.mjs";
 
-const MOST_IN_A_BUNDLE = 8; // chunks that are drawn of a message that carries more
 const MOST_ROOMY = 6; // messages that are drawn with all of their text
 const MOST_CHIPS = 12; // messages that are drawn with their contents, if all ranks send several at once
 const MAGNIFICATIONS = [2.8, 2.5, 2.2, 2, 1.8, 1.6, 1.4, 1.2]; // of a presentation: the first that leaves enough room
@@ -35,6 +35,7 @@ export class Stage {
     this.base = document.createElement("canvas");
     this.painted = "";
     this.ways = new Map();
+    this.corners = new Map();
     this.resize();
   }
 
@@ -85,6 +86,7 @@ export class Stage {
     this.plan = plan;
     this.paint = paints(document.documentElement);
     this.ways.clear();
+    this.corners.clear();
     this.painted = "";
   }
 
@@ -202,6 +204,13 @@ export class Stage {
     return way;
   }
 
+  /** The corner of the badge of a message, the same on its whole way. */
+  cornerOf(pen, message, look, radius, roomy) {
+    const key = `${message.id} ${look.numbers} ${roomy}`;
+    if (!this.corners.has(key)) this.corners.set(key, badgeCorner(this, pen, message, look, radius, roomy));
+    return this.corners.get(key);
+  }
+
   colourOf(message, stuck) {
     return stuck ? this.paint.wrong : message.reduce ? this.paint.reduce : this.paint.copy;
   }
@@ -289,15 +298,13 @@ export class Stage {
     pen.roundRect(left - 2, top - 2, width + 4, height * shown.length + 4, 6);
     pen.stroke();
     pen.setLineDash([]);
-    const badge = this.plan.form.small ? 4.6 : 7;
-    this.paintBadge(pen, { x: left - 2, y: top - 2 }, badge, message.reduce, colour);
+    const radius = this.plan.form.small ? 4.6 : 7;
+    const right = this.cornerOf(pen, message, look, radius, roomy) === "right";
+    this.paintBadge(pen, { x: right ? left + width + 2 : left - 2, y: top - 2 }, radius, message.reduce, colour);
     pen.restore();
-    return {
-      left: left - 2 - badge,
-      top: top - 2 - badge,
-      right: left + width + 3,
-      bottom: top + height * shown.length + 3,
-    };
+    const [before, after] = right ? [0, radius] : [radius, 0];
+    const bottom = top + height * shown.length + 3;
+    return { left: left - 3 - before, top: top - 3 - radius, right: left + width + 3 + after, bottom };
   }
 
   /** As wide as its text; `roomy`: the whole expression if it fits into a cell, else a short one. */

@@ -19,11 +19,12 @@ export class SvgPen {
     this.ruler = document.createElement("canvas").getContext("2d"); // measures texts, and reads colours
   }
 
-  /** The whole drawing as an SVG document of this size, with a title for screen readers. */
-  text({ width, height }, title) {
+  /** The whole drawing as an SVG document of this size, with a title and a description for screen readers. */
+  text({ width, height }, title, description) {
     const size = `viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"`;
     const opening = `<svg xmlns="http://www.w3.org/2000/svg" ${size} role="img">`;
-    return [opening, `<title>${escaped(title)}</title>`, ...this.parts, "</svg>", ""].join("\n");
+    const about = [`<title>${escaped(title)}</title>`, `<desc>${escaped(description)}</desc>`];
+    return [opening, ...about, ...this.parts, "</svg>", ""].join("\n");
   }
 
   save() {
@@ -121,6 +122,13 @@ export class SvgPen {
   strokeRect(x, y, width, height) {
     const box = `rect x="${few(x)}" y="${few(y)}" width="${few(width)}" height="${few(height)}" fill="none"`;
     this.put(box, this.stroking());
+  }
+
+  /** A small picture whose points are cells: they stay sharp. */
+  drawImage(canvas, x, y, width, height) {
+    const place = `x="${few(x)}" y="${few(y)}" width="${few(width)}" height="${few(height)}"`;
+    const style = 'preserveAspectRatio="none" style="image-rendering: pixelated"';
+    this.parts.push(`<image ${place} ${style} href="${canvas.toDataURL()}"${this.placing()}/>`);
   }
 
   fillText(text, x, y) {

@@ -3,11 +3,6 @@
 import { partOf, slotLabel } from "./data_names.mjs";
 import { element } from "./dom.mjs";
 import { expression } from "./expressions.mjs";
-import { outlineSentences } from "./outline.mjs";
-import { stepSentences } from "./sentences.mjs";
-import { viewAtLevel } from "./views.mjs";
-
-const MOST_LINES = 4;
 
 /** Handle the pointer over the canvas; `painter()` is the current stage or matrix, `shown()` the view. */
 export function watchPointer(canvas, tip, painter, state, words, shown) {
@@ -22,7 +17,7 @@ export function watchPointer(canvas, tip, painter, state, words, shown) {
     const point = place(event);
     const found = painter().at(point);
     canvas.style.cursor = found ? "pointer" : "";
-    const lines = found ? linesAt(painter().scene, found, state, words(), shown) : null;
+    const lines = found ? linesAt(painter().scene, found, words(), shown) : null;
     if (!lines) {
       hide();
       return;
@@ -46,23 +41,14 @@ export function showTip(tip, canvas, target, lines) {
   tip.style.top = `${above > 0 ? above : target.y + 16}px`;
 }
 
-function linesAt(scene, { rank, slot, level }, state, w, shown) {
-  if (level !== undefined) return actionLines(scene, rank, level, state.get("lang"), w);
+/** `held` is what a slot of a matrix holds (holdings.mjs); it has no expressions if there are many ranks. */
+function linesAt(scene, { rank, slot, held }, w, shown) {
   if (slot === null) return null;
-  const cell = scene.rows[rank][shown().states[rank]][slot];
   const part = partOf(scene, slot);
   const where = element("small", {}, `${w.rank(rank)} · ${w.slot(part.name, slotLabel(part, slot - part.first))}`);
+  if (!scene.on_stage) return [where, element("div", {}, w.held(scene.collective, held, scene.size))];
+  const cell = scene.rows[rank][shown().states[rank]][slot];
   if (!cell) return [where, element("div", {}, w.nothing)];
   const value = scene.collective.carries_data ? ` = ${cell.value}` : "";
   return [where, element("div", {}, `${expression(scene, cell)}${value}`)];
-}
-
-/** In the matrix: the actions of the rank on that level. */
-function actionLines(scene, rank, level, language, w) {
-  const sentences = scene.on_stage
-    ? stepSentences(scene, viewAtLevel(scene, level), language, rank)
-    : outlineSentences(scene, { level }, language, rank);
-  const lines = sentences.length ? sentences.slice(0, MOST_LINES) : [w.idle(rank)];
-  if (sentences.length > MOST_LINES) lines.push("…");
-  return [element("small", {}, w.stepOf(level, scene.levels)), ...lines.map((line) => element("div", {}, line))];
 }

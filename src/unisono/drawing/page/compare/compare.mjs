@@ -1,18 +1,21 @@
 // The page that compares several algorithms: side by side, step by step or by a clock. The clock is that of the
 // simulator, on one of several networks, or a simple cost model.
 
+import { framesOfSteps, framesOfTime } from "../common/animation.mjs";
 import { clockTimes, costPerChunk, prepareClock } from "../common/clock.mjs";
 import { element } from "../common/dom.mjs";
 import { footer, header } from "../common/header.mjs";
 import { watchKeys } from "../common/keyboard.mjs";
 import { legendItems } from "../common/legend.mjs";
-import { Player } from "../common/player.mjs";
+import { fileName, picture } from "../common/picture.mjs";
+import { Player, STEPS_PER_SECOND } from "../common/player.mjs";
 import { State, showLink } from "../common/state.mjs";
 import { followTheme } from "../common/theme.mjs";
 import { browserLanguage, WORDS } from "../common/words.mjs";
 import { modelChart } from "./chart.mjs";
 import { compareBar, RACE } from "./compare_bar.mjs";
 import { compareLane } from "./compare_lane.mjs";
+import { LanesPicture } from "./lanes_picture.mjs";
 import { raceNarration, stepSentences, timeSentences } from "./narration.mjs";
 import { boardPanel, chartPanel, clockPanel, isInRange, MODEL, orderOf, RANGES } from "./race.mjs";
 import { nearestSize, raceClock } from "./race_clock.mjs";
@@ -93,10 +96,10 @@ export function openCompare(root, page, scenes, columns) {
   const clock = clockPanel(state, words, race, hasModel);
   const chart = chartPanel(words);
   const foot = footer(state, words, drawn ? ["keys", "numbersKey"] : []);
-  const columnCount = [1, 1, 2, 3, 2, 3, 3][Math.min(scenes.length, 6)]; // if there is room for them
+  const columnCount = [1, 1, 2, 3, 4, 3, 3][Math.min(scenes.length, 6)]; // if there is room for them
   const lanes = element("div", {
-    class: relay ? "compare-lanes relay" : "compare-lanes",
-    style: `--columns: ${relay ? 2 : columnCount}`,
+    class: `compare-lanes ${columnCount === scenes.length ? "one-row" : ""}`,
+    style: `--columns: ${columnCount}`,
   });
   lanes.append(...lanePanels.map(({ node }) => node));
   const narration = raceNarration(state);
@@ -112,16 +115,14 @@ export function openCompare(root, page, scenes, columns) {
     legend.replaceChildren(...items.filter((_, at) => texts.indexOf(texts[at]) === at));
   };
   const isRace = !relay && !failing.length && scenes.length > 1;
-  const narrate = () => {
+  const sentenceAt = (step) => {
     const language = state.get("lang");
-    const [step, end] = [state.get("step"), last()];
-    const text = !isRace
-      ? ""
-      : state.get("by") === "time"
-        ? timeSentences(scenes, names, times, (step / RACE) * end, language)
-        : stepSentences(scenes, names, step, language);
-    narration.update(text, bar.position());
+    if (!isRace) return "";
+    return state.get("by") === "time"
+      ? timeSentences(scenes, names, times, (step / RACE) * last(), language)
+      : stepSentences(scenes, names, step, language);
   };
+  const narrate = () => narration.update(sentenceAt(state.get("step")), bar.position());
   const below = element(
     "div",
     { class: "columns even" },
@@ -131,17 +132,14 @@ export function openCompare(root, page, scenes, columns) {
   below.hidden = relay || failing.length > 0;
   root.append(top.node, ...(drawn ? [narration.node, lanes, bar.node, legend] : []), below, foot.node);
 
+  /** What the stage of an algorithm shows at a position. */
+  const shownAt = (step, at) =>
+    state.get("by") === "time"
+      ? { moment: (step / RACE) * last(), times: times[at], place: orderOf(times).indexOf(at) }
+      : { step: Math.max(0, step - offsets[at]) };
   const draw = () => {
-    const step = state.get("step");
-    const order = orderOf(times);
-    const end = last();
     lanePanels.forEach(({ update }, at) => {
-      const byTime = state.get("by") === "time";
-      update(
-        byTime
-          ? { moment: (step / RACE) * end, times: times[at], place: order.indexOf(at) }
-          : { step: Math.max(0, step - offsets[at]) },
-      );
+      update(shownAt(state.get("step"), at));
     });
     if (drawn) narrate();
   };
@@ -188,7 +186,31 @@ export function openCompare(root, page, scenes, columns) {
   const crossing = () =>
     data.changes.map(({ bytes, before, after }) => ({ bytes, before: names[before], after: names[after] }));
   const finish = (alpha, perChunk) => clocks.map((clock) => clockTimes(clock, alpha, perChunk).finish);
-  return { state, player, scenes, lanes: lanePanels, crossing, finish, times: () => times };
+  /** A picture of all stages (picture.mjs); `caption` may return the text of a position. */
+  const pictureOf = ({ caption, ...options }) => {
+    const looks = lanePanels.map(({ look }) => look);
+    const { title, chips } = about(page, scenes, names, state.get("lang"));
+    const texts = (step) => ({
+      titles: [title, ...chips, ...(state.get("by") === "time" ? [state.get("network")] : [])],
+      where: bar.positionAt(step),
+      caption: caption?.(step) ?? sentenceAt(step),
+    });
+    const views = (step) => lanePanels.map(({ viewOf }, at) => viewOf(shownAt(step, at)));
+    return picture(new LanesPicture(scenes, names, looks, columnCount), views, texts, options);
+  };
+  const hasPicture = drawn && scenes.every((scene) => scene.on_stage);
+  return {
+    state,
+    player,
+    scenes,
+    lanes: lanePanels,
+    crossing,
+    finish,
+    times: () => times,
+    picture: hasPicture ? pictureOf : null,
+    frames: () => (state.get("by") === "time" ? framesOfTime(RACE, RACE / STEPS_PER_SECOND) : framesOfSteps(most)),
+    fileName: (step) => fileName(`compare-${names.join("-")}`, scenes[0].size, step),
+  };
 }
 
 /** Short names if they distinguish the algorithms, else full labels. */

@@ -25,6 +25,14 @@ export function compareBar(state, player, length, words, ways, seconds) {
     fillBar(node, { ...parts, buttons, above: [marks.node], choices: [element("div", group, ...parts.ways)] });
   };
 
+  /** The name of a position. */
+  const positionAt = (step) => {
+    const w = words();
+    const level = Math.ceil(step - 1e-9);
+    if (state.get("by") === "time") return w.timeOf(secondsText((step / RACE) * seconds()), secondsText(seconds()));
+    return level ? w.stepOf(level, length()) : w.before;
+  };
+
   const update = (changed) => {
     if (changed.has("lang")) render();
     const w = words();
@@ -36,9 +44,7 @@ export function compareBar(state, player, length, words, ways, seconds) {
     parts.slider.value = step;
     parts.slider.style.setProperty("--part", `${length() ? (100 * step) / length() : 0}%`);
     parts.slider.setAttribute("aria-label", byTime ? w.byTime : w.position);
-    const level = Math.ceil(step - 1e-9);
-    const passed = w.timeOf(secondsText((step / RACE) * seconds()), secondsText(seconds()));
-    const text = byTime ? passed : level ? w.stepOf(level, length()) : w.before;
+    const text = positionAt(step);
     marks.node.hidden = !byTime;
     if (byTime) marks.update();
     parts.slider.setAttribute("aria-valuetext", text);
@@ -48,7 +54,7 @@ export function compareBar(state, player, length, words, ways, seconds) {
   };
 
   render();
-  return { node, update, position: () => parts.where.textContent };
+  return { node, update, position: () => parts.where.textContent, positionAt };
 }
 
 function wayButton(way, name, state) {

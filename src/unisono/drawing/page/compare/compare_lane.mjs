@@ -48,22 +48,26 @@ export function compareLane(scene, name, at, state, words) {
     const language = state.get("lang");
     describeLane(doing, scene, view, language, over && !scene.failure ? ending(scene, language) : null);
   };
-  const update = ({ step, moment, times, place }) => {
+  /** What the stage shows at a step, or at a moment of a race. */
+  const viewOf = ({ step, moment, times }) =>
+    moment === undefined ? viewAtLevel(scene, Math.min(step, scene.levels)) : viewAtTime(scene, times, moment);
+  const update = (shown) => {
+    const { step, moment, times, place } = shown;
     const w = words();
     if (moment === undefined) {
       const position = Math.min(step, scene.levels);
-      if (scene.on_stage) describe(viewAtLevel(scene, position), position >= scene.levels);
+      if (scene.on_stage) describe(viewOf(shown), position >= scene.levels);
       const level = Math.ceil(position - 1e-9);
       const text = level === 0 ? w.before : w.stepOf(level, scene.levels);
       const ended = scene.failure ? `✗ ${w.failed}` : w.doneAfterSteps(scene.levels);
       said.textContent = position >= scene.levels ? ended : text;
     } else {
       const over = moment >= times.finish * (1 - 1e-9);
-      if (scene.on_stage) describe(viewAtTime(scene, times, moment), over);
+      if (scene.on_stage) describe(viewOf(shown), over);
       said.textContent = over ? w.doneAfter(secondsText(times.finish), place + 1) : secondsText(moment);
     }
     node.classList.toggle("over", moment === undefined ? step >= scene.levels : moment >= times.finish * (1 - 1e-9));
   };
   explain();
-  return { node, update, resize, refresh, stage: () => stage };
+  return { node, update, resize, refresh, look, viewOf, stage: () => stage };
 }

@@ -18,9 +18,9 @@ export function currentCaption(captions, state, bySteps) {
  * buttons do. */
 export function captionStrip(course, state, player, words, advance, retreat) {
   const { captions, by_steps: bySteps } = course;
-  const shown = element("p", { class: "caption", role: "status", "aria-live": "polite" });
+  const shown = element("p", { class: "caption" }); // announced by frame.mjs;
   const sizers = element("div", { class: "sizers", "aria-hidden": "true" }); // all texts: the strip keeps its height
-  const where = element("output", { class: "where" });
+  const where = element("output", { class: "where", "aria-live": "off" });
   const buttons = element("div", { class: "caption-steps" });
   const node = element(
     "section",
@@ -65,8 +65,14 @@ export function captionStrip(course, state, player, words, advance, retreat) {
     go(number);
     return true;
   };
+  /** The caption of another position, with the same choices of the reader; null if there is none. */
+  const textAt = (step) => {
+    const there = { get: (name) => (name === "step" ? step : state.get(name)) };
+    const number = currentCaption(captions, there, bySteps);
+    return number < 0 ? null : captions[number].words[state.get("lang")].replaceAll("`", "");
+  };
   update();
-  return { node, update, current, forward: () => move(1), back: () => move(-1) };
+  return { node, update, current, textAt, forward: () => move(1), back: () => move(-1) };
 }
 
 function button(id, label, text, onclick) {

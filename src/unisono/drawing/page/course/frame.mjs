@@ -1,7 +1,7 @@
 // The frame of a page of the course: the place in the course, the captions and the question. It is put around a page of
 // any kind, which knows nothing of it.
 
-import { element, withCode } from "../common/dom.mjs";
+import { element, fill, withCode } from "../common/dom.mjs";
 import { captionStrip } from "./captions.mjs";
 import { COURSE_WORDS } from "./course_words.mjs";
 import { questionPanel } from "./question.mjs";
@@ -31,6 +31,24 @@ export function frameCourse(root, page, opened) {
   root.classList.add("in-course");
   root.querySelector("header.top").after(captions.node);
   (root.querySelector("aside > .story") ?? root.querySelector(".controls")).after(question.node);
+  const after = element("section", { class: "panel after-course" });
+  if (!course.next) question.node.after(after);
+  const tellAfter = () => {
+    const w = words();
+    const items = w.afterwards.map((text) => element("li", {}, ...withCode(text)));
+    fill(after, element("h2", {}, w.after), element("ul", {}, ...items));
+  };
+  // A screen reader hears one announcement for a step: the caption, and then the words of the page.
+  const narrated = root.querySelector(".story [aria-live=polite], .race-said [aria-live=polite]");
+  const live = element("div", { class: "hidden", role: "status", "aria-live": "polite" });
+  narrated?.removeAttribute("role");
+  narrated?.setAttribute("aria-live", "off");
+  captions.node.append(live);
+  const announce = () => {
+    if (state.get("playing") || (course.by_steps && !Number.isInteger(state.get("step")))) return;
+    const text = [captions.node.querySelector(".caption"), narrated].map((one) => one?.textContent ?? "").join(" ");
+    if (live.textContent !== text) live.textContent = text;
+  };
   const place = () => {
     const nav = navigation(course, state.get("lang"), words(), link);
     root.querySelector(".course-nav")?.remove();
@@ -41,10 +59,13 @@ export function frameCourse(root, page, opened) {
     if (keys) keys.textContent += ` ${words().keys}`;
   };
   place();
+  tellAfter();
   tellKeys();
   state.onChange((changed) => {
     captions.update(changed);
+    announce();
     if (["step", "mode"].some((name) => changed.has(name))) root.classList.remove("asking");
+    if (changed.has("lang")) tellAfter();
     if (changed.has("lang")) tellKeys(); // the header and the footer have been filled again
     if (!changed.has("lang") && !changed.has("mode")) return; // links keep both
     place();
@@ -61,6 +82,7 @@ export function frameCourse(root, page, opened) {
     },
     true,
   );
+  opened.captionAt = captions.textAt;
   opened.course = { ...course, caption: captions.current, forward, back };
 }
 

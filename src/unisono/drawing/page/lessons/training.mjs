@@ -48,11 +48,7 @@ function open(page) {
     },
   );
   state.follow(location.hash);
-  // The slider of this page moves between the moments of a training step, which are not levels of a schedule.
-  const words = () => {
-    const w = WORDS[state.get("lang")];
-    return { ...w, stepOf: w.momentOf };
-  };
+  const words = () => WORDS[state.get("lang")];
   const trainingWords = () => TRAINING_WORDS[state.get("lang")];
   const player = new Player(state, () => levels);
   const allOnOne = allOnOneOf(countParameters(data));

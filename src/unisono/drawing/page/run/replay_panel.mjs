@@ -18,17 +18,18 @@ import { replayClock, timesOf, waitsAt } from "./call_clock.mjs";
 const SECONDS = 7; // the duration of a replay at speed 1
 const MOST_SENTENCES = 8;
 
-/** Return the replay: { node, player, update, draw, resize, refresh, view, now }. */
+/** Return the replay: { node, story, player, update, draw, resize, refresh, view, now }. */
 export function replayPanel(open, state, words) {
   const { figure, canvas, tip, legend } = stageFigure();
   const title = element("h2");
   const whyNot = element("p", { class: "why-not" });
+  const heading = element("h2");
   const said = element("div", { class: "said" });
   const live = element("div", { class: "hidden", role: "status", "aria-live": "polite" });
   const contents = element("div");
   const bar = element("section", { class: "controls" });
-  const story = element("section", { class: "panel story" }, said, live);
-  const node = element("div", { class: "main replay" }, title, whyNot, figure, bar, story, contents);
+  const story = element("section", { class: "panel story moment" }, heading, said, live);
+  const node = element("div", { class: "main replay" }, title, whyNot, figure, bar, contents);
   const stages = new Map();
   let shown = null; // { call, scene, times, clock, stage, table }
   let told = "";
@@ -111,6 +112,7 @@ export function replayPanel(open, state, words) {
   /** Describe the moment in words; announced when nothing moves. */
   const tell = (w) => {
     const lines = momentLines(open.group(), shown, view(), time(), state, w);
+    heading.textContent = w.moment(parts.where.textContent);
     const key = lines.join("\n");
     if (key !== told) {
       told = key;
@@ -132,6 +134,7 @@ export function replayPanel(open, state, words) {
   const positionAt = (moment) => (shown ? shown.clock.positionAt(moment - shown.call.begin) : 0);
   return {
     node,
+    story,
     player,
     load,
     draw,

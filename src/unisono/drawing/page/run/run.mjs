@@ -102,7 +102,7 @@ async function openRun(page) {
     top.node,
     notes,
     timeline.node,
-    element("div", { class: "columns" }, replay.node, element("aside", {}, calls.node)),
+    element("div", { class: "columns" }, replay.node, element("aside", {}, replay.story, calls.node)),
     waits.node,
     foot.node,
   );

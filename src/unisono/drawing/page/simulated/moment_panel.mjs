@@ -7,8 +7,11 @@ import { secondsText } from "../common/units.mjs";
 
 const MOST_SENTENCES = 6;
 
-/** Return the panel: { node, update }; `besides()` is the choice of a rank. */
-export function momentPanel(scene, simulated, loads, state, words, time, view, besides) {
+/** Return the panel: { node, update, leadAt }; `timeAt` and `viewAt` belong to a position, `besides()` is the choice of a
+ * rank. */
+export function momentPanel(scene, simulated, loads, state, words, timeAt, viewAt, besides) {
+  const view = () => viewAt(state.get("step"));
+  const time = () => timeAt(state.get("step"));
   const title = element("h2");
   const said = element("div", { class: "said" });
   const chosen = element("div", { class: "chosen" });
@@ -28,7 +31,7 @@ export function momentPanel(scene, simulated, loads, state, words, time, view, b
       fill(chosen, besides());
     }
     const flights = seen.flying.map(({ message, progress, pass }) => `${message.id} ${pass} ${progress < 1}`);
-    const key = `${choice} ${flights} ${seen.states} ${busiest(w)?.text} ${state.get("step") >= POSITIONS}`;
+    const key = `${choice} ${flights} ${seen.states} ${busiest(w, time())?.text} ${state.get("step") >= POSITIONS}`;
     if (key !== shown) {
       shown = key;
       fill(said, ...paragraphs(seen, w));
@@ -40,30 +43,36 @@ export function momentPanel(scene, simulated, loads, state, words, time, view, b
   };
 
   /** The sentence about the link with the highest load, and its load. */
-  const busiest = (w) => {
+  const busiest = (w, moment) => {
     let best = null;
     simulated.links.forEach(({ name }, link) => {
-      const load = loads.at(link, time());
+      const load = loads.at(link, moment);
       if (load > 0 && (!best || load > best.load + 1e-9)) best = { load, name: name[state.get("lang")] };
     });
     return best && { load: best.load, text: w.busiest(best.name, Math.round(100 * best.load)) };
   };
 
-  const paragraphs = (seen, w) => {
-    const language = state.get("lang");
-    const rank = state.get("rank");
-    if (state.get("step") <= 0) return [element("p", { class: "lead" }, w.beforeWords(beginning(scene, language)))];
-    if (state.get("step") >= POSITIONS) {
-      const text = `${w.over(secondsText(simulated.prediction.time_s))} ${ending(scene, language)}`;
-      return [element("p", { class: "finished" }, text)];
-    }
-    const far = new Map(simulated.pairs.map(([src, dst, isFar]) => [src * scene.size + dst, isFar]));
-    const related = seen.flying.filter(({ message }) => rank === null || [message.src, message.dst].includes(rank));
+  const far = new Map(simulated.pairs.map(([src, dst, isFar]) => [src * scene.size + dst, isFar]));
+  const relatedTo = (rank, { flying }) =>
+    flying.filter(({ message }) => rank === null || [message.src, message.dst].includes(rank));
+
+  /** The first sentence about a position, and the one about the busiest link. */
+  const lead = (step, related, w, language) => {
+    if (step <= 0) return w.beforeWords(beginning(scene, language));
+    if (step >= POSITIONS) return `${w.over(secondsText(simulated.prediction.time_s))} ${ending(scene, language)}`;
     const flying = related.filter(({ progress }) => progress < 1);
     const farOnes = flying.filter(({ message }) => far.get(message.src * scene.size + message.dst)).length;
-    const lead = flying.length ? w.transit(flying.length - farOnes, farOnes, simulated.passes > 1) : w.quiet;
-    const link = busiest(w);
-    const made = [element("p", { class: "lead" }, [lead, link?.text ?? ""].join(language === "zh" ? "" : " "))];
+    const moving = flying.length ? w.transit(flying.length - farOnes, farOnes, simulated.passes > 1) : w.quiet;
+    return [moving, busiest(w, timeAt(step))?.text ?? ""].join(language === "zh" ? "" : " ");
+  };
+  const leadAt = (step) => lead(step, relatedTo(null, viewAt(step)), words(), state.get("lang"));
+
+  const paragraphs = (seen, w) => {
+    const language = state.get("lang");
+    const step = state.get("step");
+    const related = relatedTo(state.get("rank"), seen);
+    const made = [element("p", { class: step >= POSITIONS ? "finished" : "lead" }, lead(step, related, w, language))];
+    if (step <= 0 || step >= POSITIONS) return made;
     const sentences = related.map(({ message, progress, pass }) => {
       const { src, dst, reduce } = message;
       const text = progress < 1 ? messageSentence(scene, message, language, false) : w.handled(dst, src, reduce);
@@ -77,5 +86,5 @@ export function momentPanel(scene, simulated, loads, state, words, time, view, b
   };
 
   update();
-  return { node, update };
+  return { node, update, leadAt };
 }

@@ -4,6 +4,7 @@
 import { codePanel } from "../algorithm/code.mjs";
 import { factsPanel } from "../algorithm/facts.mjs";
 import { rankChoice } from "../algorithm/story.mjs";
+import { framesOfTime } from "../common/animation.mjs";
 import { contentsPanel } from "../common/contents_panel.mjs";
 import { element } from "../common/dom.mjs";
 import { footer, header } from "../common/header.mjs";
@@ -12,6 +13,7 @@ import { LAYOUTS } from "../common/layouts.mjs";
 import { legendItems } from "../common/legend.mjs";
 import { MomentPlayer, POSITIONS } from "../common/moment_player.mjs";
 import { loadColour } from "../common/palette.mjs";
+import { fileName, picture } from "../common/picture.mjs";
 import { choices } from "../common/playback_bar.mjs";
 import { fillBar, playbackButtons, positionSlider, setIcon } from "../common/playback_buttons.mjs";
 import { inChannelOrder } from "../common/replay.mjs";
@@ -57,14 +59,16 @@ export function openSimulated(root, page, scene, columns) {
   const position = (seconds) => (duration ? (POSITIONS * seconds) / duration : POSITIONS);
   const moments = [0, ...[...new Set(Array.from(times.got, position))].sort((one, other) => one - other), POSITIONS];
   const player = new MomentPlayer(state, () => moments, SECONDS);
-  const time = () => (duration * state.get("step")) / POSITIONS;
-  const view = () => {
-    const ended = state.get("step") >= POSITIONS;
-    const moment = time();
+  const timeAt = (step) => (duration * step) / POSITIONS;
+  const time = () => timeAt(state.get("step"));
+  const viewAt = (step) => {
+    const ended = step >= POSITIONS;
+    const moment = timeAt(step);
     const seen = viewAtTime(scene, times, ended ? Number.POSITIVE_INFINITY : moment);
     const rounded = (route) => Math.ceil(loads.ofRoute(route, moment) * LEVELS - 1e-9) / LEVELS;
     return { ...seen, loads: simulated.pairs.map(([, , , route]) => (ended ? 0 : rounded(route))) };
   };
+  const view = () => viewAt(state.get("step"));
   const { figure, canvas, tip, legend } = stageFigure("stage network");
   const look = () => lookOf(state, words());
 
@@ -72,7 +76,7 @@ export function openSimulated(root, page, scene, columns) {
   const bar = playbackBar(scene, state, player, words, time, duration);
   const links = linksPanel(simulated, loads, words, state, time, (seconds) => player.go(position(seconds)));
   const prediction = predictionPanel(simulated, state, words);
-  const story = momentPanel(scene, simulated, loads, state, words, time, view, () =>
+  const story = momentPanel(scene, simulated, loads, state, words, timeAt, viewAt, () =>
     rankChoice(scene, state, words()),
   );
   const code = codePanel(scene, stepState(scene, state, times, time), words);
@@ -133,7 +137,31 @@ export function openSimulated(root, page, scene, columns) {
       colour: loadColour(shown[at], stage.paint),
     }));
   };
-  return { state, player, scene, times, simulated, roads, painter: () => stage };
+  /** A picture of the stage (picture.mjs) at a moment; `caption` may return the text of a position. */
+  const pictureOf = ({ caption, ...options }) => {
+    const [language, w] = [state.get("lang"), words()];
+    const { title, chips } = about(page, scene, language);
+    const texts = (step) => ({
+      titles: [title, ...chips],
+      where: w.timeOf(secondsText(timeAt(step)), secondsText(duration)),
+      caption: caption?.(step) ?? story.leadAt(step),
+    });
+    const copy = new NetworkStage(document.createElement("canvas"), scene, look, simulated.pairs);
+    return picture(copy, viewAt, texts, options);
+  };
+  return {
+    state,
+    player,
+    scene,
+    times,
+    simulated,
+    roads,
+    painter: () => stage,
+    picture: pictureOf,
+    sheet: true,
+    frames: () => framesOfTime(POSITIONS, SECONDS),
+    fileName: (step) => fileName(`${scene.label} ${simulated.name}`, scene.size, step),
+  };
 }
 
 /** The times of all messages and steps in seconds, as viewAtTime takes them. */

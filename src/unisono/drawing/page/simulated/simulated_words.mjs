@@ -11,7 +11,7 @@ const en = {
   time: "Simulated time",
   stageLabel: (label, ranks) =>
     `${label}, ${ranks}, in simulated time; roads between ranks show the load of links. The text describes each moment.`,
-  slower: (times) => `Shown ${times} times slower.`,
+  slower: (times) => `${times}× slower.`,
   legendLoad: "load: the part of the bandwidth in use",
   legendNear: "near link",
   legendFar: "far link",
