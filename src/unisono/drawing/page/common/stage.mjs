@@ -302,9 +302,8 @@ export class Stage {
     const right = this.cornerOf(pen, message, look, radius, roomy) === "right";
     this.paintBadge(pen, { x: right ? left + width + 2 : left - 2, y: top - 2 }, radius, message.reduce, colour);
     pen.restore();
-    const [before, after] = right ? [0, radius] : [radius, 0];
-    const bottom = top + height * shown.length + 3;
-    return { left: left - 3 - before, top: top - 3 - radius, right: left + width + 3 + after, bottom };
+    const [reach, high] = [radius + 3, height * shown.length];
+    return { left: left - reach, top: top - reach, right: left + width + reach, bottom: top + high + reach };
   }
 
   /** As wide as its text; `roomy`: the whole expression if it fits into a cell, else a short one. */
