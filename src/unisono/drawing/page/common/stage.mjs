@@ -302,12 +302,8 @@ export class Stage {
     const right = this.cornerOf(pen, message, look, radius, roomy) === "right";
     this.paintBadge(pen, { x: right ? left + width + 2 : left - 2, y: top - 2 }, radius, message.reduce, colour);
     pen.restore();
-    return {
-      left: left - 2 - (right ? 0 : radius),
-      top: top - 2 - radius,
-      right: left + width + 3 + (right ? radius : 0),
-      bottom: top + height * shown.length + 3,
-    };
+    const [reach, high] = [radius + 3, height * shown.length];
+    return { left: left - reach, top: top - reach, right: left + width + reach, bottom: top + high + reach };
   }
 
   /** As wide as its text; `roomy`: the whole expression if it fits into a cell, else a short one. */

@@ -9,6 +9,7 @@ export const SMALLEST = 16;
 export const LARGEST = 2 ** 30;
 const POINTS = 73;
 const DASHES = ["", "7 4", "2 4", "11 4 2 4", "5 3 1 3", "14 5"];
+const LETTER = 7.4; // pixels, the mean width of a letter
 const NARROW = 480; // pixels; below that, fewer words fit
 
 /** The data of a chart in the α–β model: { sizes, series, changes }; a change has the time at which it takes place. */
@@ -31,7 +32,7 @@ export function drawChart(svg, { sizes, series, changes }, names, bytes, choose,
   const lowest = Math.min(...series.flat());
   const highest = Math.max(...series.flat());
   const longest = Math.max(...names.map((name) => name.length));
-  const room = roomOf(svg.clientWidth || 640, 16 + 7 * longest);
+  const room = roomOf(svg.clientWidth || 640, 16 + LETTER * longest);
   const x = scale(smallest, largest, room.left, room.width - room.right);
   const y = scale(lowest * 0.8, highest * 1.25, room.height - room.bottom, room.top);
   svg.setAttribute("viewBox", `0 0 ${room.width} ${room.height}`);

@@ -39,7 +39,7 @@ export function rowsPanel(data, state) {
       element("h2", {}, w.title),
       element(
         "div",
-        { class: "scroll" },
+        { class: "scroll", tabindex: "0" },
         element(
           "table",
           {},
