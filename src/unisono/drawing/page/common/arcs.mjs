@@ -231,6 +231,27 @@ export function onStage(plan, rank, x, y) {
   return { x: place.x + across * cos - down * sin, y: place.y + across * sin + down * cos };
 }
 
+/** The arc of a copy or combine inside a card: it passes beside the cells of a column, and below those of a row, where it
+ * crosses no number of a slot. */
+export function localArc(plan, rank, chunk, into) {
+  const [from, to] = [cellBox(plan.form, chunk), cellBox(plan.form, into)];
+  const point = (x, y) => onStage(plan, rank, x, y);
+  const right = to.x >= from.x;
+  if (from.x !== to.x && from.y === to.y) {
+    const bottom = from.y + from.height;
+    const inside = Math.min(10, from.width / 4);
+    const [begin, end] = right
+      ? [from.x + from.width - inside, to.x + inside]
+      : [from.x + inside, to.x + to.width - inside];
+    const low = bottom + Math.min(10, 0.4 * from.height);
+    return { begin: point(begin, bottom), bend: point((begin + end) / 2, low), end: point(end, bottom) };
+  }
+  const begin = point(from.x + (right ? from.width : 0), from.y + from.height / 2);
+  const end = point(to.x + (right === (from.x === to.x) ? to.width : 0), to.y + to.height / 2);
+  const bow = from.x === to.x ? 14 : 0;
+  return { begin, bend: { x: (begin.x + end.x) / 2 + bow, y: (begin.y + end.y) / 2 }, end };
+}
+
 /** Convert a point of the stage to card coordinates. */
 export function inCard(plan, rank, point) {
   const place = plan.places[rank];

@@ -3,7 +3,7 @@
 // Cards, cells and arcs change only from step to step: they are painted into a separate picture. A frame of the
 // animation is that picture with the messages on top.
 
-import { headOf, inCard, middleOf, onStage, pathOf, pointOn, traceArc } from "./arcs.mjs";
+import { headOf, inCard, localArc, middleOf, pathOf, pointOn, traceArc } from "./arcs.mjs";
 import {
   hasTinyCells,
   labelFont,
@@ -17,7 +17,7 @@ import {
   paintOuterName,
 } from "./cards.mjs";
 import { arrange, cellBox } from "./layouts.mjs";
-import { badgeCorner, MOST_IN_A_BUNDLE } from "./name_boxes.mjs";
+import { badgeCorner, badgeRadius, clearProgress, MOST_IN_A_BUNDLE, textBoxes } from "./name_boxes.mjs";
 import { paints } from "./palette.mjs";
 
 const MOST_ROOMY = 6; // messages that are drawn with all of their text
@@ -114,7 +114,11 @@ export class Stage {
     if (this.plan.radial || small || crowd) this.paintDots(pen, view, look);
     else {
       const roomy = view.flying.length <= MOST_ROOMY;
-      const boxes = view.flying.map((flight) => this.paintChip(pen, flight, look, roomy));
+      const texts = view.moving ? [] : textBoxes(this, view);
+      const boxes = view.flying.map((flight) => {
+        const progress = texts.length ? clearProgress(this, pen, flight, look, roomy, texts) : flight.progress;
+        return this.paintChip(pen, { ...flight, progress }, look, roomy);
+      });
       for (let rank = 0; rank < this.scene.size; rank++) paintNameAbove(pen, this, rank, look, boxes);
     }
   }
@@ -298,7 +302,7 @@ export class Stage {
     pen.roundRect(left - 2, top - 2, width + 4, height * shown.length + 4, 6);
     pen.stroke();
     pen.setLineDash([]);
-    const radius = this.plan.form.small ? 4.6 : 7;
+    const radius = badgeRadius(this);
     const right = this.cornerOf(pen, message, look, radius, roomy) === "right";
     this.paintBadge(pen, { x: right ? left + width + 2 : left - 2, y: top - 2 }, radius, message.reduce, colour);
     pen.restore();
@@ -346,21 +350,11 @@ export class Stage {
     pen.strokeStyle = pen.fillStyle = local.reduce ? this.paint.reduce : this.paint.copy;
     pen.lineWidth = 1.6;
     local.chunks.forEach((chunk, at) => {
-      const from = cellBox(this.plan.form, chunk);
-      const to = cellBox(this.plan.form, local.into[at]);
-      const right = to.x >= from.x ? 1 : 0;
-      const begin = onStage(this.plan, local.rank, from.x + from.width * right, from.y + from.height / 2);
-      const end = onStage(
-        this.plan,
-        local.rank,
-        to.x + to.width * (from.x === to.x ? right : 1 - right),
-        to.y + to.height / 2,
-      );
-      const bow = from.x === to.x ? 14 : 0;
+      const { begin, bend, end } = localArc(this.plan, local.rank, chunk, local.into[at]);
       if (!local.reduce) pen.setLineDash([4, 3]);
       pen.beginPath();
       pen.moveTo(begin.x, begin.y);
-      pen.quadraticCurveTo((begin.x + end.x) / 2 + bow, (begin.y + end.y) / 2, end.x, end.y);
+      pen.quadraticCurveTo(bend.x, bend.y, end.x, end.y);
       pen.stroke();
       pen.setLineDash([]);
       pen.beginPath();
