@@ -222,7 +222,7 @@ export function middleOf(plan, rank, slots) {
 }
 
 /** Convert a point of a card to stage coordinates. */
-export function onStage(plan, rank, x, y) {
+function onStage(plan, rank, x, y) {
   const place = plan.places[rank];
   const across = x - plan.form.width / 2;
   const down = y - plan.form.height / 2;
