@@ -75,6 +75,11 @@ def spawn(*_: Any, **__: Any) -> NoReturn:
     raise missing(CALL(name="spawn()"))
 
 
+def join(*_: Any, **__: Any) -> NoReturn:
+    """Raise EngineMissing; with the engine, become a rank of a job that is running."""
+    raise missing(CALL(name="join()"))
+
+
 class _Absent:
     def __init__(self, *_: Any, **__: Any) -> None:
         raise missing(CALL(name=type(self).__name__))
@@ -92,4 +97,4 @@ class GpuWork(_Absent):
     """Stands for an asynchronous call on CUDA tensors in annotations."""
 
 
-STAND_INS = ("Communicator", "GpuWork", "Work", "connect", "spawn")
+STAND_INS = ("Communicator", "GpuWork", "Work", "connect", "join", "spawn")
