@@ -24,7 +24,12 @@ def is_private(name):
 
 def names_that_we_define():
     """Return the private names that Unisono defines: functions, classes and attributes."""
-    found = {"_dispatcher", "_engine", "_getframe"}  # sys._getframe belongs to Python
+    found = {
+        "_dispatcher",
+        "_engine",
+        "_getframe",
+        "_replace",
+    }  # sys._getframe and that of a NamedTuple belong to Python
     for tree in TREES.values():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
