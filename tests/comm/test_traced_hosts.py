@@ -48,7 +48,7 @@ class PretendedClock(HostClock):
 
     def ask(self, rank, timeout_s):
         self.trips += 1
-        trip = super().ask(rank, timeout_s)
+        trip = super().ask(rank, max(timeout_s, 20.0))  # a loaded machine may answer late
         assert trip is not None
         assert trip.asked_ns <= trip.read_ns <= trip.answered_ns
         there = on_clock(HOSTS[0], trip.read_ns, self.zero_ns)
