@@ -92,7 +92,7 @@ class CudaWork(dist.Work):
         super().__init__()
         self.owner, self.name = owner, name
         self.device, self.stream = place
-        # Who has recorded the event behind the call knows that no graph is captured.
+        # The caller that recorded the event behind the call knows that no graph is being captured.
         self.captured = event is None and owner.streams.is_capturing()
         self.event = owner.streams.record(self.stream) if event is None else event
         self._result, self._held = list(result), held
