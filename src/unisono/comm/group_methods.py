@@ -83,8 +83,8 @@ class GroupMethods:
         0 count. Make this call on the communicator of the whole job, and split it again afterwards.
 
         If a process that joins is lost meanwhile, a CommError is raised and this communicator can still be used. If
-        one of the ranks of this communicator is lost, it is broken: call ``shrink``. UsageError is raised if ranks are
-        on several hosts, or if the arguments cannot work.
+        one of the ranks of this communicator is lost, it is broken: call ``shrink``. UsageError is raised if ranks
+        are on several hosts, or if the arguments cannot work.
         """
         link = self.dispatcher.link
         link.check_open("grow")
